@@ -505,6 +505,10 @@ class TunedModel:
         error = found.standard_errors(behind=place)[self._column_of_leader]
         if found.n_blocks >= _FEW_BLOCKS and found.aucs[self._column_of_leader] - found.aucs[place] > 2.0 * error:
             return
+        if (best := self._leader).averaged:  # in the leaderboard, only the model can be an average
+            last = live.index(best)
+            best.auc, best.averaged = float(found.aucs[last]), False
+            best.standard_error = self._standard_errors(found)[last]
         self._leader, self.is_undecided = default, True
         default.auc, default.averaged = float(found.aucs[place]), place >= len(live)
         default.standard_error = self._standard_errors(found)[place]

@@ -440,3 +440,19 @@ def test_a_terminal_shows_a_bar(server, tmp_path, monkeypatch):
 def test_tar_archives_are_still_read(server, tmp_path):
     server.files["/a.tar.gz"] = tarred({"a/toy.dat": TEXT}, "w:gz")
     assert prepare(entry_of(f"{server.url}/a.tar.gz", member="toy.dat"), Sources(tmp_path)).X.shape == (4, 2)
+
+
+def test_each_wait_is_twice_as_long_as_the_one_before(server, tmp_path, monkeypatch):
+    waited = []
+    monkeypatch.setattr(download_module.time, "sleep", waited.append)
+    monkeypatch.setattr(download_module, "WAIT", 1.0)
+    server.refusals = [503, 503]
+    assert get(server, tmp_path) == CONTENT
+    assert waited == [1.0, 2.0]
+
+
+def test_a_file_that_is_said_to_be_above_the_limit_is_refused_before_it_has_come(server, tmp_path):
+    server.files["/file"], server.most = bytes(3 << 20), [10] * 3
+    with pytest.raises(DataError, match="at most 1,000 bytes"):
+        get(server, tmp_path, limit=1000)
+    assert len(server.asked) == 1

@@ -25,7 +25,7 @@ from streams import fnv, zstd
 
 from opauc_bench.data.content import SUFFIXES
 from opauc_bench.data.inputs import Source, format_of, matrix_of
-from opauc_bench.data.row_encoder import FarValues, offsets_of, scales_of
+from opauc_bench.data.row_encoder import FarValues, RowEncoder, offsets_of, scales_of
 from opauc_bench.data.schema import MISSING_WORDS, ColumnOptions, Schema, category_name, hash_texts
 from opauc_bench.data.table import TextTable
 from opauc_bench.errors import DataError
@@ -826,3 +826,17 @@ def test_the_schema_comes_back_from_json_and_damage_is_refused():
     ):
         with pytest.raises(ValueError, match="schema"):
             Schema.from_json(plain | changes)
+
+
+@pytest.mark.parametrize(("n_different", "n", "ids"), [(499, 600, []), (500, 999, ["city"]), (500, 1000, [])])
+def test_columns_of_ids_have_many_values_most_of_which_come_once(n_different, n, ids):
+    encoder = RowEncoder(Schema("y", (), ("city",)))
+    for rows in np.array_split(np.arange(n) % n_different, 3):
+        encoder.learn_names(rows[:, None], lambda row, column: "x")
+    assert encoder.ids() == ids
+
+
+def test_a_frame_without_rows_has_all_features_of_a_model():
+    schema = Schema("y", ("age",), ("city",), bits=5)
+    X = matrix_of(pd.DataFrame({"age": [], "city": []}), schema)
+    assert X.shape == (0, 33)

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from filelock import FileLock
 from folders import records_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -526,3 +527,20 @@ def test_an_experiment_has_the_numbers_of_a_search_on_the_data(few, wide, comman
         assert (one.id, one.selected) == (other.id, other.selected)
         assert one.metrics["auc"] == pytest.approx(other.metrics["auc"], abs=1e-10)
         np.testing.assert_allclose(one.selection.auc, other.selection.auc, atol=1e-10)
+
+
+def test_waiting_for_the_gram_matrix_of_another_process_ends_with_the_time_limit(wide, tmp_path, monkeypatch):
+    monkeypatch.setattr("opauc_bench.runner.gram_matrix._SECONDS_TO_WAIT", 0.01)
+    looks = []
+
+    def stop():
+        raise TimeoutError
+
+    def has_ended(path):
+        looks.append(path)
+        assert len(looks) < 100, "it waits for ever"
+        return False
+
+    monkeypatch.setattr("opauc_bench.runner.gram_matrix._is_intact", has_ended)
+    with FileLock(tmp_path / "gram_matrix.lock"), pytest.raises(TimeoutError):
+        stored_gram_matrix(wide[0], tmp_path, stop)

@@ -350,3 +350,10 @@ def test_every_cell_has_a_standing_and_the_counts_add_up(means):
     assert summary.within_one <= summary.within_two <= summary.compared
     assert summary.agreeing <= summary.verdicts <= summary.compared
     assert len(comparison.distant()) == summary.explained + summary.open
+
+
+def test_a_value_just_one_published_std_away_is_within(comparison):
+    cell = by_key(comparison)["german", "opauc"]
+    for mean, standing in ((0.5, "within"), (1.0, "within"), (0.4375, "open")):
+        moved = replace(cell, ours=replace(cell.ours, mean=mean), published=PublishedCell(0.75, 0.25))
+        assert moved.standing == standing

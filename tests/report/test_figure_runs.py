@@ -640,3 +640,9 @@ def test_files_of_an_earlier_report_are_removed(command, tmp_path):
     with undrawn():
         command("report", "curves.yaml", "--write", cwd=tmp_path, exits=0)
     assert (tmp_path / "results/outside.csv").exists()
+
+
+def test_plan_of_timed_passes_is_for_one_worker(command, tmp_path):
+    (tmp_path / "times.yaml").write_text(TIMED)
+    done = command("plan", "times.yaml", "--offline", "--jobs", 2, cwd=tmp_path, exits=0)
+    assert "on 1 worker." in " ".join(done.stdout.split())

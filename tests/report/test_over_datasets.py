@@ -1,11 +1,13 @@
 """Tests over datasets of the reference against each column: which datasets enter, and what is printed."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from opauc_bench.commands.tables import _repeats
 from opauc_bench.evaluation.bayes import bayesian_signed_rank_test
 from opauc_bench.evaluation.ranks import holm, wilcoxon_test
 from opauc_bench.report.footnotes import footnotes
@@ -192,3 +194,8 @@ def test_the_column_with_most_datasets_says_what_a_correction_leaves(lengths, is
     table = build_table("t", datasets, columns, cells, "ref", "bayes", 0.5)
     said = any("Holm cannot fall below" in sentence for sentence in over_datasets(table).sentences)
     assert said == is_said
+
+
+def test_datasets_without_a_fingerprint_are_not_taken_for_the_same_data():
+    known = {"a": "f", "b": None, "c": "g", "d": None, "e": "f", "h": "f"}
+    assert _repeats(SimpleNamespace(known_fingerprint=known.get), known) == {"e": "a", "h": "a"}

@@ -7,13 +7,17 @@ import pytest
 from folders import edit, forge, record_of, records_of, remove_records, snapshot, unpack
 from hypothesis import given
 from hypothesis import strategies as st
+from reference.records import record_of as stored_record
+from reference.records import task_of
 
+from opauc_bench.commands.merge import _difference
 from opauc_bench.commands.shards import Shard, parse_shard
 from opauc_bench.config import load_experiment
 from opauc_bench.errors import ConfigError
 from opauc_bench.learners import get_learner
 from opauc_bench.plan import make_columns, make_plan
 from opauc_bench.results.manifest import read_manifest
+from opauc_bench.results.record import Record
 from opauc_bench.task import Shape
 
 TEXT = """
@@ -351,3 +355,26 @@ def test_a_published_table_of_other_cells_is_refused_before_anything_is_written(
     assert done.returncode == 2
     assert "has no dataset and learner in common" in done.stderr
     assert not (tmp_path / "all").exists()
+
+
+def test_a_merge_has_the_least_memory_and_the_references_of_all_shards(command, shards, tmp_path):
+    """Tasks left out on the smallest machine are too large; other folders must not lose what a shard has read."""
+    for number, folder in enumerate(shards, 1):
+        content = json.loads((folder / "manifest.json").read_text())
+        content |= {"memory_bytes": number * 1e9, "selected_in": {f"table{number}": [f"{number}" * 16]}}
+        (folder / "manifest.json").write_text(json.dumps(content))
+    command("merge", "shared.yaml", *shards[::-1], cwd=tmp_path, exits=0)
+    merged = read_manifest(tmp_path / "results/shared")
+    assert merged.memory_bytes == 1e9
+    assert merged.selected_in == {f"table{number}": (f"{number}" * 16,) for number in (1, 2, 3)}
+
+
+@pytest.mark.parametrize("kind", ["sweep", "convergence", "prequential", "sketch_error"])
+def test_records_whose_curves_differ_contradict_each_other(kind):
+    record = stored_record(task_of(kind))
+    content = record.model_dump(mode="json", exclude_defaults=True)
+    (name, values), *_ = reversed(content["outcome"]["columns"].items())
+    content["outcome"]["columns"][name] = [*values[:-1], 0.125]
+    other = Record.model_validate(content)
+    assert _difference(record, record) == ""
+    assert _difference(record, other) == " in their curves"

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -27,7 +28,7 @@ from opauc_bench.results.record import record_to_line
 from opauc_bench.results.store import Store
 from opauc_bench.runner import warm_up
 from opauc_bench.runner.execute import LocalExecutor
-from opauc_bench.runner.limits import hard_time_limit, overrun_in
+from opauc_bench.runner.limits import exceeds_memory, hard_time_limit, overrun_in
 from opauc_bench.runner.worker import WorkerConfig, run_task
 from opauc_bench.task import Task
 
@@ -472,3 +473,9 @@ def test_verify_computes_on_arrays_that_have_been_checked(own):
     damage(desk / "cache", "wine", "X")
     done = command("verify", "quick.yaml", "--offline", "--jobs", 1, cwd=desk, exits=0)
     assert "preparing them again" in done.stderr
+
+
+def test_estimates_of_memory_are_good_to_a_factor_of_two(tmp_path):
+    task = task_of(SimpleNamespace(fingerprint="f" * 64), "opauc", tmp_path)
+    sizes = {1.9e9: False, 2e9: False, 2.1e9: True}
+    assert {size: exceeds_memory(replace(task, memory_bytes=size), 1e9) for size in sizes} == sizes

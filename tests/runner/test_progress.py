@@ -186,3 +186,23 @@ def test_on_a_terminal_there_is_a_bar_unless_it_is_not_wanted(monkeypatch, varia
     shown = terminal.getvalue()
     assert "a [b]x trial 1 fold 1: error: why" in shown
     assert ("2/2" in shown) == ("\x1b[" in shown) == (variable is None)
+
+
+def test_a_task_that_runs_for_longer_than_estimated_takes_nothing_from_the_others(tmp_path, capsys, monkeypatch):
+    tasks = [planned("a", "x", fold, 600.0) for fold in range(3)]
+    now, store = [100.0], Store(tmp_path)
+    monkeypatch.setattr("opauc_bench.commands.progress.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("opauc_bench.commands.progress._SECONDS_BETWEEN_LOOKS", 3600.0)
+    with Progress(tasks, 1, Estimate(), store) as progress:
+        begun = time.time() - 1500.0
+        os.utime(store.claim(tasks[0], 1), (begun, begun))
+        now[0] += 60.0
+        progress._look()
+    assert "about 20 min left (a x trial 1 fold 1, running for 25 min)" in capsys.readouterr().err
+
+
+def test_plan_counts_no_tasks_of_data_that_are_unavailable(desk, command):
+    (desk / "quick.yaml").write_text(QUICK.replace("[wine]", "[wine, german]"))
+    planned = " ".join(command("plan", "quick.yaml", "--offline", cwd=desk, exits=0).stdout.split())
+    assert "Unavailable: german." in planned
+    assert "0 tasks done, 4 to do: " in planned

@@ -405,3 +405,15 @@ def test_a_run_of_other_columns_keeps_the_tables_of_a_learner_that_has_changed(t
     assert done.stderr.startswith("0 of 2 tasks to compute")
     assert snapshot(tmp_path / "results/quick") == before
     assert "WRONG" not in command("verify", "results/quick", "--sample", 0, cwd=tmp_path, exits=0).stdout
+
+
+def test_pack_prune_keeps_records_whose_settings_another_folder_has_taken(desk, folder, command):
+    before = written(folder)
+    (desk / "quick.yaml").write_text(QUICK.replace("uni_squ", "{learner: uni_squ, grid: {eta: [0.25]}}"))
+    command("run", "quick.yaml", "--offline", cwd=desk, exits=0)
+    old = next(record_of_line(line) for key, line in before.items() if key[1] == "uni_squ")
+    (desk / "results/other").mkdir()
+    content = json.loads((folder / "manifest.json").read_text())
+    (desk / "results/other/manifest.json").write_text(json.dumps({**content, "selected_in": {"quick": [old.id]}}))
+    command("pack", folder, "--prune", cwd=desk, exits=0)
+    assert old.id in Store(folder).read()

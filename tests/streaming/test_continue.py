@@ -427,7 +427,7 @@ def test_a_model_of_a_table_in_python(command, tmp_path):
     assert model.coef_.shape == (1, 2 + 64)
     with pytest.raises(DataError, match="price"):
         model.predict(frame[["site", "age"]])
-    with pytest.raises(ValueError, match="expected an array of shape"):
+    with pytest.raises(ValueError, match="expected a DataFrame, .* categories: site"):
         model.predict(np.zeros((2, 3)))
     shown = command("model", "show", "whole.npz", "--weights", 3, cwd=tmp_path).stdout
     assert "classes   yes (positive), no" in shown
@@ -490,3 +490,17 @@ def test_a_third_session_knows_how_the_first_read_its_rows_and_which_file(comman
     assert (two.weights.tolist(), two.zero_based) == (whole.weights.tolist(), zero_based)
     done = command("train", "first.svm", "--continue", "2.npz", "--out", "3.npz", cwd=tmp_path, exits=0)
     assert "note: first.svm has been learnt before" in done.stderr
+
+
+def test_rows_of_earlier_sessions_do_not_count_where_a_bad_row_discards_the_model(command, tmp_path, monkeypatch):
+    """The model of the earlier sessions is still there."""
+    monkeypatch.setattr("opauc_bench.streaming.train._ROWS_TO_KEEP", 100)
+    for name, n in (("first", 300), ("few", 20), ("many", 200)):
+        (tmp_path / f"{name}.csv").write_text("x,label\n" + "1,0\n2,1\n" * (n // 2))
+    (tmp_path / "bad.csv").write_text("x,label\nbad,1\n")
+    run(command, tmp_path, "first.csv", "--label", "label", "--learner", "adagrad", "--no-tune", "--out", "m.npz")
+    run(command, tmp_path, "few.csv", "bad.csv", "--continue", "m.npz", "--out", "few.npz", fails=3)
+    assert not list(tmp_path.glob("few*.npz"))
+    done = run(command, tmp_path, "many.csv", "bad.csv", "--continue", "m.npz", "--out", "many.npz", fails=3)
+    assert "the model of the first 500 rows is in many.partial.npz" in done.stderr
+    assert "and the rows from row 201 on" in done.stderr, "of these files"

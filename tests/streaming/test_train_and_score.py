@@ -18,7 +18,7 @@ import pytest
 from command_line import wait_until
 from sklearn.datasets import load_svmlight_file
 from sklearn.metrics import roc_auc_score
-from streams import estimator, standard_input, trained
+from streams import estimator, rows, standard_input, trained, write
 
 from opauc_bench.streaming.model import LinearModel
 from opauc_bench.streaming.progress import Meter
@@ -682,3 +682,16 @@ def test_memory_does_not_grow_with_rows(environment, desk, tmp_path):
     more = 58 * len(text) / 1e6
     assert more > 40
     assert all(after - before < more / 2 for before, after in peaks.values()), peaks
+
+
+@pytest.mark.parametrize("name", ["fsauc", "solam"])
+def test_sizes_are_those_of_all_files_together(command, tmp_path, name):
+    X, y = rows(600)
+    X = X.toarray()
+    X[300:, 8] = 0.0  # the first file has the largest index
+    for file, part in (("both", slice(None)), ("1", slice(300)), ("2", slice(300, None))):
+        write(tmp_path / f"{file}.svm", X[part], y[part])
+    for out, files in (("whole.npz", ["both.svm"]), ("parts.npz", ["1.svm", "2.svm"])):
+        command("train", *files, "-l", name, "--no-tune", "--out", out, "--quiet", cwd=tmp_path, exits=0)
+    whole, parts = (LinearModel.load(tmp_path / out) for out in ("whole.npz", "parts.npz"))
+    np.testing.assert_array_equal(parts.weights, whole.weights)

@@ -785,3 +785,13 @@ def test_a_damaged_schema_is_refused(command, desk, model, tmp_path):
         np.savez(tmp_path / "m.npz", **(arrays | {"about": np.array(json.dumps(about_changed))}))
         done = command("score", "m.npz", desk / "clicks.csv", cwd=tmp_path, exits=3)
         assert "error: m.npz: " in done.stderr
+
+
+def test_no_row_to_go_on_from_is_named_where_bad_rows_were_left_out(command, tmp_path, monkeypatch):
+    """They count in the file and not in the model."""
+    monkeypatch.setattr("opauc_bench.streaming.train._ROWS_TO_KEEP", 100)
+    (tmp_path / "a.csv").write_text("x,y\n1,0\nbad,1\n2,1\n" + "1,0\n2,1\n" * 599)
+    (tmp_path / "b.csv").write_text("z,y\n1,0\n")
+    options = ("--label", "y", "--out", "m.npz", "--skip-bad-rows", *PLAIN)
+    done = command("train", "a.csv", "b.csv", *options, cwd=tmp_path, exits=3)
+    assert "the model of the first 1,200 rows is in m.partial.npz; --continue goes on with it\n" in done.stderr
