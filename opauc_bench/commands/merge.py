@@ -33,7 +33,8 @@ __all__ = ["Merged", "merge_folders", "merge_results"]
 class Merged:
     """The result of a merge: counts of copied records and of those that the folder had already, and what is missing.
 
-    ``absent_shards`` are those without a folder of which tasks are missing.
+    ``absent_shards`` are those without a folder of which tasks are missing. ``outdated`` has the number of records of a
+    folder that an interrupted run was to compute again: they are not merged.
     """
 
     recorded: Recorded
@@ -41,6 +42,7 @@ class Merged:
     present: int
     missing: list[Task]
     absent_shards: list[Shard]
+    outdated: dict[Path, int]
 
 
 def merge_results(session: Session, folders: Sequence[Path], test: str | None) -> int:
@@ -55,8 +57,11 @@ def merge_results(session: Session, folders: Sequence[Path], test: str | None) -
     print(f"\nwritten to {session.folder}/")
     for line in (lacking := merged.recorded.lacking_metrics()):
         say(wrapped(line))
+    for folder, count in merged.outdated.items():
+        records = f"{counted(count, 'record')} that an interrupted run was to compute again"
+        say(wrapped(f"{folder}: without {records}; the same run with --shard continues it"))
     if not merged.missing:
-        return 1 if lacking else 0
+        return 1 if lacking or merged.outdated else 0
     names = ", ".join(task.label for task in merged.missing[:3])
     more = f" and {len(merged.missing) - 3} more" if len(merged.missing) > 3 else ""
     say(wrapped(f"{len(merged.missing)} of {len(merged.recorded.tasks)} tasks have no record: {names}{more}"))
@@ -100,7 +105,8 @@ def merge_folders(session: Session, folders: Sequence[Path], test: str | None = 
                 f"{quote(str(folder))} --prune; nothing was merged",
             )
         for id, record in others.records.items():
-            if id in by_id:
+            # What an interrupted run of a shard was to compute again is not finished.
+            if id in by_id and (id not in others.records.again or folder == session.folder):
                 _keep(kept, by_id[id], record, folder)
     session = _with_added_metrics(session, own.manifest, manifests, [record for record, _ in kept.values()])
     orphaned = [record for record in own.records.own() if record.id not in by_id]
@@ -127,7 +133,12 @@ def merge_folders(session: Session, folders: Sequence[Path], test: str | None = 
     recorded = Recorded(session, manifest, records)
     missing = [task for task in recorded.tasks if task.id is not None and task.id not in kept]
     absent = [shard for shard in _absent_shards(manifests) if shard.select(missing, session.experiment)]
-    return Merged(recorded, len(copied), len(kept) - len(copied), missing, absent)
+    outdated = {
+        folder: len(left)
+        for folder, others in read.items()
+        if folder != session.folder and (left := others.records.again & others.records.keys() & by_id.keys())
+    }
+    return Merged(recorded, len(copied), len(kept) - len(copied), missing, absent, outdated)
 
 
 def _with_added_metrics(

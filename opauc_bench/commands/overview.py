@@ -273,7 +273,7 @@ def describe_status(session: Session) -> tuple[str, bool]:
         notes.append(f"a run (process {owner}) is at work in this folder: {loose} not packed yet")
     elif recorded.records.loose:
         notes.append(f"{loose} of an interrupted run not packed: {run} continues it, or opauc-bench pack {folder}")
-    if again := [task for task, _ in recorded.pairs if task.id in recorded.records.again]:
+    if again := recorded.records.again.intersection(task.id for task, _ in recorded.pairs if task.id):
         notes.append(f"{counted(len(again), 'record')} to be computed again, as an interrupted run was to do: {run}")
     for name, count in recorded.missing_references().items():
         other = beside(session.folder, name)

@@ -74,17 +74,20 @@ class RunOutcome:
     @property
     def failed(self) -> Counter[str]:
         """Tasks without a number, by the status of their records, or ``missing``."""
+        records = map(self.recorded.records.of, self.plan.tasks)
+        return Counter(record.status if record else "missing" for record in records if record is None or not record.ok)
+
+    @property
+    def n_left(self) -> int:
+        """Number of records with a number that were to be computed again, and were not."""
         records = self.recorded.records
-        status = {
-            task.id: record.status if (record := records.of(task)) and task.id not in records.again else "missing"
-            for task in self.plan.tasks
-        }
-        return Counter(status[task.id] for task in self.plan.tasks if status[task.id] != "ok")
+        found = {task.id: record for task in self.plan.tasks if (record := records.of(task)) and record.ok}
+        return len(records.again & found.keys())
 
     @property
     def exit_code(self) -> int:
-        """3 if a dataset is unavailable, 1 if a task has no number or failed this time, else 0."""
-        return 3 if self.local.unavailable else 1 if self.failed or self.n_kept else 0
+        """3 if a dataset is unavailable, 1 if a task has no number, or failed or was not computed this time, else 0."""
+        return 3 if self.local.unavailable else 1 if self.failed or self.n_kept or self.n_left else 0
 
 
 def run_experiment(session: Session, engine: Engine, options: RunOptions) -> int:
@@ -103,6 +106,8 @@ def run_experiment(session: Session, engine: Engine, options: RunOptions) -> int
         say(f"{failed.total()} of {len(outcome.plan.tasks)} tasks have no number ({words}){again}")
     if outcome.n_kept:
         say(f"{counted(outcome.n_kept, 'task')} failed this time: their records from before stay")
+    if outcome.n_left:
+        say(f"{counted(outcome.n_left, 'record')} not computed again: they stay as they are")
     return outcome.exit_code
 
 
@@ -329,6 +334,7 @@ class _Run:
             try:
                 for task, record in executor.run(self.todo, config):
                     if not self.before.records.add(record):
+                        store.discard(record)
                         self.n_kept += 1
                     elif not (record.ok and task.protocol.keeps_scores):
                         store.remove_scores(record.id)  # of the record that this one replaces

@@ -28,10 +28,11 @@ def read_results(folder: Path, manifest: Manifest | None, only: Collection[str] 
     """
     records = Store(folder).read(only)
     for name, ids in (manifest.reused if manifest else {}).items():
-        wanted = set(ids).difference(records)
+        wanted = {id for id in ids if id not in records or not records[id].ok}  # a failure here hides no number there
         others = Store(beside(folder, name)).read(wanted if only is None else wanted & set(only))
-        records |= others
-        records.reused |= dict.fromkeys(others, name)
+        taken = {id: record for id, record in others.items() if record.ok or id not in records}
+        records |= taken
+        records.reused |= dict.fromkeys(taken, name)
         records.damaged += others.damaged
     return records
 

@@ -252,6 +252,12 @@ class Store:
             remove_file(self.partial_path(task))
         self._write_again(self._again().union(str(task.id) for task in tasks))
 
+    def discard(self, record: Record) -> None:
+        """Remove a loose failure that replaces no number, here or in another folder; see `_replaces`."""
+        if again := self._again():
+            self._write_again(again - {record.id})
+        remove_file(self.loose_path(record))
+
     @property
     def again_path(self) -> Path:
         return self.folder / RUNNING / _AGAIN
@@ -321,9 +327,10 @@ class Store:
                 if _replaces(line.record, packed[id].record if id in packed else None):
                     packed[id] = line
             self._write_packed(dataset, packed)
+            paths = loose.get(dataset, [])
             if again := self._again():
-                self._write_again(again - lines.keys())
-            for path in loose.get(dataset, ()):
+                self._write_again(again - {path.stem for path in paths})
+            for path in paths:
                 remove_file(path)
         with contextlib.suppress(OSError):  # it has inner folds of unfinished tasks, or does not exist
             (self.folder / RUNNING).rmdir()

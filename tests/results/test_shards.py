@@ -139,6 +139,17 @@ def test_merge_names_the_tasks_that_a_share_has_not_finished(command, shards, tm
     assert "no folder has shard" not in done.stderr
 
 
+def test_merge_leaves_out_what_a_share_was_to_compute_again(command, shards, tmp_path):
+    left = sorted(record.id for record in records_of(shards[1]))[:2]
+    (shards[1] / "running").mkdir()
+    (shards[1] / "running/again.txt").write_text("\n".join(left))
+    done = command("merge", "shared.yaml", *shards, cwd=tmp_path, exits=1)
+    said = " ".join(done.stderr.split())
+    assert f"{shards[1]}: without 2 records that an interrupted run was to compute again" in said
+    assert "2 of 16 tasks have no record" in said
+    assert {record.id for record in records_of(tmp_path / "results/shared")}.isdisjoint(left)
+
+
 def merge_is_refused(command, place, *arguments):
     """Merge; return what it says, after a look that it has left nothing behind."""
     before = snapshot(place)

@@ -439,6 +439,19 @@ def test_a_record_that_is_computed_here_is_no_reference_any_more():
     assert (records.reused, list(records.own())) == ({}, [record])
 
 
+def test_records_that_are_packed_without_being_computed_stay_due(store):
+    packed(store, "wine", trials=2)
+    one, other = task_of(trial=0), task_of(trial=1)
+    store.note_again([one, other])
+    store.write(record_of(one))
+    store.pack([record_of(other, message="with another metric")])
+    assert store.read().again == {other.id}
+    store.write(record_of(other).model_copy(update={"status": "timeout"}))
+    store.discard(record_of(other))
+    assert (store.read().again, store.read()[other.id].message) == (set(), "with another metric")
+    assert not store.again_path.exists()
+
+
 def test_only_what_belongs_to_the_given_tasks_is_kept(store):
     known, unknown = task_of(trial=0), task_of(trial=1)
     store.note_again([known, unknown])

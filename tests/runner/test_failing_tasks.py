@@ -163,7 +163,7 @@ def test_a_record_to_be_replaced_is_not_taken_for_the_new_one(desk, command, mon
     done = command("run", "raises.yaml", "--offline", "--retry-failed", cwd=desk)
     assert asked == [("Raises", None, "error")] * 2
     assert done.returncode == 1
-    assert "2 of 4 tasks have no number (2 missing)" in done.stderr
+    assert "2 of 4 tasks have no number (2 error)" in done.stderr
 
 
 @pytest.mark.parametrize("error", [ResultsError("a full disk"), KeyboardInterrupt()], ids=["error", "Ctrl-C"])

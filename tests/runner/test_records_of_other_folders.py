@@ -129,6 +129,19 @@ def test_fresh_computes_reused_records_here(borrowed, command):
     assert snapshot(lender) == lent
 
 
+def test_a_number_of_another_folder_is_not_replaced_by_a_failure(borrowed, command):
+    desk, folder, _ = borrowed
+    shown, text = tables(folder), (desk / "other.yaml").read_text()
+    (desk / "other.yaml").write_text(f"{text}limits: {{seconds: 1.0e-6}}\n")
+    done = command("run", "other.yaml", "--offline", "--fresh", cwd=desk, exits=1)
+    assert done.stderr.endswith("2 tasks failed this time: their records from before stay\n")
+    assert contents(folder) == {}
+    (desk / "other.yaml").write_text(text)
+    command("report", "other.yaml", cwd=desk, exits=0)
+    assert tables(folder) == shown
+    assert "2/2" in command("status", "other.yaml", cwd=desk, exits=0).stdout
+
+
 def test_reference_to_a_record_that_is_itself_reused_names_the_folder_that_has_it(borrowed, command, idle):
     desk, folder, _ = borrowed
     text = QUICK.replace("uni_log, uni_squ", "{learner: uni_log, name: third}") + "reuse: [other]\n"

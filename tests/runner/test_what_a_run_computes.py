@@ -148,6 +148,16 @@ def test_a_number_is_not_replaced_by_a_failure(desk, folder, command):
     assert "0 of 4 tasks to compute" in command("run", "quick.yaml", "--offline", cwd=desk, exits=0).stderr
 
 
+def test_records_that_were_not_computed_again_are_counted_apart(desk, folder, command):
+    (folder / "running").mkdir()
+    (folder / "running/again.txt").write_text("\n".join(sorted(Store(folder).read())[:2]))
+    (desk / "quick.yaml").write_text(f"{QUICK}limits: {{memory_gb: 1.0e-7}}\n")
+    done = command("run", "quick.yaml", "--offline", cwd=desk, exits=1)
+    assert "have no number" not in done.stderr
+    assert done.stderr.endswith("2 records not computed again: they stay as they are\n")
+    assert ".9" in done.stdout
+
+
 def test_fresh_computes_only_what_the_command_line_names(desk, folder, command):
     before = written(folder)
     command("run", "quick.yaml", "--offline", "--fresh", "-l", "uni_log", cwd=desk, exits=0)

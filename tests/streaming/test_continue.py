@@ -427,7 +427,7 @@ def test_a_model_of_a_table_in_python(command, tmp_path):
     assert model.coef_.shape == (1, 2 + 64)
     with pytest.raises(DataError, match="price"):
         model.predict(frame[["site", "age"]])
-    with pytest.raises(ValueError, match="expected a DataFrame, .* categories: site"):
+    with pytest.raises(ValueError, match=r"expected a DataFrame, .* categories: site"):
         model.predict(np.zeros((2, 3)))
     shown = command("model", "show", "whole.npz", "--weights", 3, cwd=tmp_path).stdout
     assert "classes   yes (positive), no" in shown
