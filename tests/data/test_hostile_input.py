@@ -185,6 +185,7 @@ print(read(b"1 1:0.25 ", 512), peak() - before)
 """
 
 
+@pytest.mark.faults
 def test_memory_is_bounded_for_long_file_and_long_line():
     done = subprocess.run([sys.executable, "-c", STREAM], capture_output=True, text=True, timeout=280, check=True)
     long_file, long_line = done.stdout.splitlines()

@@ -293,7 +293,7 @@ def test_bad_headers_and_endless_rows(tmp_path, text, expected):
     assert error.message.startswith(str(path))
 
 
-@pytest.mark.parametrize("more", [0, 1 << 24])
+@pytest.mark.parametrize("more", [0, pytest.param(1 << 24, marks=pytest.mark.large)])
 def test_a_stray_quote_costs_its_line_only(tmp_path, more):
     """With --skip-bad-rows; the quote may be closed by that of a later cell, or not at all."""
     lines = [f"{k % 2},{k},cell\n" for k in range(200)]

@@ -549,6 +549,7 @@ print("done", dataset.fingerprint, dataset.X.shape, flush=True)
 """
 
 
+@pytest.mark.faults
 def test_concurrent_processes_prepare_once(sources, tmp_path):
     rows = 20_000
     put(tmp_path, b"".join(b"%d 1:%d 2:1\n" % (row % 2, row) for row in range(rows)))

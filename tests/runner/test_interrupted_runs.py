@@ -210,6 +210,7 @@ main()
 """
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 def test_interrupted_while_it_holds_the_locks_of_futures_a_run_still_ends(environment, desk, name):
     program = [sys.executable, "-c", INTERRUPTED.format(name=name), "run", "quick.yaml", "--offline", "--jobs", "2"]

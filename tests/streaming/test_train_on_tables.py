@@ -22,7 +22,8 @@ from opauc_bench.data.schema import BLANKS, Schema, read_names, written_names
 from opauc_bench.errors import DataError
 from opauc_bench.streaming.model import LinearModel, opened_for_writing
 
-PLAIN = ("--no-tune", "--learner", "ftrl_auc", "--quiet")
+UNTUNED = ("--no-tune", "--learner", "ftrl_auc")
+PLAIN = (*UNTUNED, "--quiet")
 
 
 @pytest.fixture(scope="module")
@@ -179,12 +180,12 @@ def test_a_header_without_rows(command, tmp_path):
 
 def test_a_note_on_values_far_from_the_others(command, frame, tmp_path):
     frame.assign(age=frame["age"].where(frame.index % 100 != 7, 9999)).to_csv(tmp_path / "t.csv", index=False)
-    done = command("train", "t.csv", "--label", "clicked", "--out", "m.npz", cwd=tmp_path, exits=0)
+    done = command("train", "t.csv", "--label", "clicked", "--out", "m.npz", *UNTUNED, cwd=tmp_path, exits=0)
     assert "note: values far from the others in 'age': 9999, where the median is " in done.stderr
     assert "(first t.csv:9); " in done.stderr
     late = frame.assign(age=frame["age"].where(frame.index != len(frame) - 1, -1e9))
     late.to_csv(tmp_path / "t.csv", index=False)
-    done = command("train", "t.csv", "--label", "clicked", "--out", "late.npz", cwd=tmp_path, exits=0)
+    done = command("train", "t.csv", "--label", "clicked", "--out", "late.npz", *UNTUNED, cwd=tmp_path, exits=0)
     assert "note: values far from the others in 'age': -1e+09, where the median is " in done.stderr
     assert f"(first t.csv:{len(frame) + 1}); " in done.stderr
 
@@ -215,7 +216,7 @@ def test_a_note_on_categories_that_share_features(command, frame, tmp_path):
 def test_a_note_on_columns_of_ids(command, frame, tmp_path):
     days = pd.date_range("2020-01-01", periods=len(frame)).strftime("%Y-%m-%d")
     frame.assign(id=[f"u{k:x}" for k in range(len(frame))], when=days).to_csv(tmp_path / "t.csv", index=False)
-    options = ("--label", "clicked", "--bits", 15, "--out")
+    options = ("--label", "clicked", "--bits", 15, *UNTUNED, "--out")
     said = command("train", "t.csv", *options, "m.npz", cwd=tmp_path, exits=0).stderr
     assert "note: columns 'id', 'when' have another value in most rows, as an id or a date: such values" in said
     assert "; --drop id,when leaves them out\n" in said
@@ -233,11 +234,10 @@ def test_a_note_on_a_column_that_begins_with_a_marker(command, frame, tmp_path):
     frame.assign(size=frame["size"].astype(str).where(frame.index % 20 > 0, "-")).to_csv(
         tmp_path / "t.csv", index=False
     )
-    noted = command("train", "t.csv", "--label", "clicked", "--out", "m.npz", cwd=tmp_path, exits=0).stderr
+    options = ("--label", "clicked", *UNTUNED, "--out")
+    noted = command("train", "t.csv", *options, "m.npz", cwd=tmp_path, exits=0).stderr
     assert "note: column 'size' of t.csv has categories, as it begins with '-', but most of its values are" in noted
-    named = command(
-        *("train", "t.csv", "--label", "clicked", "--categorical", "size", "--out", "n.npz"), cwd=tmp_path, exits=0
-    )
+    named = command("train", "t.csv", *options, "n.npz", "--categorical", "size", cwd=tmp_path, exits=0)
     assert "begins with" not in named.stderr
 
 
