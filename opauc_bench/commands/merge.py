@@ -33,8 +33,8 @@ __all__ = ["Merged", "merge_folders", "merge_results"]
 class Merged:
     """The result of a merge: counts of copied records and of those that the folder had already, and what is missing.
 
-    ``absent_shards`` are those without a folder of which tasks are missing. ``outdated`` has the number of records of a
-    folder that an interrupted run was to compute again: they are not merged.
+    ``absent_shards`` are those without a folder of which tasks are missing. ``outdated`` has, by folder, how many of
+    these have a record there that an interrupted run was to compute again.
     """
 
     recorded: Recorded
@@ -61,7 +61,7 @@ def merge_results(session: Session, folders: Sequence[Path], test: str | None) -
         records = f"{counted(count, 'record')} that an interrupted run was to compute again"
         say(wrapped(f"{folder}: without {records}; the same run with --shard continues it"))
     if not merged.missing:
-        return 1 if lacking or merged.outdated else 0
+        return 1 if lacking else 0
     names = ", ".join(task.label for task in merged.missing[:3])
     more = f" and {len(merged.missing) - 3} more" if len(merged.missing) > 3 else ""
     say(wrapped(f"{len(merged.missing)} of {len(merged.recorded.tasks)} tasks have no record: {names}{more}"))
@@ -136,7 +136,7 @@ def merge_folders(session: Session, folders: Sequence[Path], test: str | None = 
     outdated = {
         folder: len(left)
         for folder, others in read.items()
-        if folder != session.folder and (left := others.records.again & others.records.keys() & by_id.keys())
+        if (left := (others.records.again & others.records.keys() & by_id.keys()) - kept.keys())
     }
     return Merged(recorded, len(copied), len(kept) - len(copied), missing, absent, outdated)
 

@@ -81,8 +81,7 @@ class RunOutcome:
     def n_left(self) -> int:
         """Number of records with a number that were to be computed again, and were not."""
         records = self.recorded.records
-        found = {task.id: record for task in self.plan.tasks if (record := records.of(task)) and record.ok}
-        return len(records.again & found.keys())
+        return len(records.again & {record.id for record in map(records.of, self.plan.tasks) if record and record.ok})
 
     @property
     def exit_code(self) -> int:

@@ -119,11 +119,17 @@ def test_without_a_terminal_there_is_a_line_every_few_seconds(capsys, monkeypatc
     ]
 
 
-def test_without_a_terminal_there_is_a_line_every_minute_while_no_task_finishes(tmp_path, capsys, monkeypatch):
-    tasks = [planned("a", "x", fold, 600.0) for fold in range(3)]
-    now, store = [100.0], Store(tmp_path)
+def clock(monkeypatch):
+    """The time that `Progress` sees, in a list; it looks at the tasks under way only when it is asked to."""
+    now = [100.0]
     monkeypatch.setattr("opauc_bench.commands.progress.time.monotonic", lambda: now[0])
     monkeypatch.setattr("opauc_bench.commands.progress._SECONDS_BETWEEN_LOOKS", 3600.0)
+    return now
+
+
+def test_without_a_terminal_there_is_a_line_every_minute_while_no_task_finishes(tmp_path, capsys, monkeypatch):
+    tasks = [planned("a", "x", fold, 600.0) for fold in range(3)]
+    now, store = clock(monkeypatch), Store(tmp_path)
     with Progress(tasks, 1, Estimate(), store) as progress:
         now[0] += 59.0
         progress._look()
@@ -190,9 +196,7 @@ def test_on_a_terminal_there_is_a_bar_unless_it_is_not_wanted(monkeypatch, varia
 
 def test_a_task_that_runs_for_longer_than_estimated_takes_nothing_from_the_others(tmp_path, capsys, monkeypatch):
     tasks = [planned("a", "x", fold, 600.0) for fold in range(3)]
-    now, store = [100.0], Store(tmp_path)
-    monkeypatch.setattr("opauc_bench.commands.progress.time.monotonic", lambda: now[0])
-    monkeypatch.setattr("opauc_bench.commands.progress._SECONDS_BETWEEN_LOOKS", 3600.0)
+    now, store = clock(monkeypatch), Store(tmp_path)
     with Progress(tasks, 1, Estimate(), store) as progress:
         begun = time.time() - 1500.0
         os.utime(store.claim(tasks[0], 1), (begun, begun))
