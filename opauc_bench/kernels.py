@@ -25,7 +25,7 @@ from .errors import ResultsError
 from .files import write_text
 from .memory import without_memory_limit
 
-__all__ = ["Kernel", "kept_on_disk", "njit", "prefetch"]
+__all__ = ["Kernel", "kept_on_disk", "njit"]
 
 _LONGEST_COMPILATION = 300.0  # seconds; a kernel of this package takes less than 20
 _DAYS_KEPT = 30
@@ -194,7 +194,7 @@ def _folder() -> Path | None:
     depends_on = hashlib.sha256(f"{numba.__version__} {config.CPU_NAME or _processor()}".encode())
     for path in sorted(package.rglob("*.py")):
         text = path.read_bytes()
-        if b"@njit(" in text:
+        if b"@njit(" in text or b"@intrinsic\n" in text:
             depends_on.update(text)
     kept = Path(config.CACHE_DIR or platformdirs.user_cache_path("opauc-bench") / "kernels")
     folder = kept / depends_on.hexdigest()[:16]
@@ -217,42 +217,3 @@ def _remove_old(kept: Path) -> None:
     for folder in kept.glob("[0-9a-f]" * 16):
         if folder.stat().st_mtime < time.time() - _DAYS_KEPT * 86400:
             shutil.rmtree(folder, ignore_errors=True)
-
-
-def _prefetch() -> Callable:
-    import numba
-    from llvmlite import ir
-    from numba import types
-    from numba.core import cgutils
-    from numba.extending import intrinsic
-
-    config: Any = numba.config
-    if config.DISABLE_JIT:
-        return lambda array, i, j: None
-
-    @intrinsic
-    def request(_typing, array, i, j):
-        def generate(context, builder, signature, arguments):
-            array_type = signature.args[0]
-            view = context.make_array(array_type)(context, builder, arguments[0])
-            entry = cgutils.get_item_pointer(context, builder, array_type, view, arguments[1:])
-            byte_pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
-            kind = ir.FunctionType(ir.VoidType(), [byte_pointer, number, number, number])
-            call = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-            # to read, for the second-level cache, data
-            builder.call(call, [builder.bitcast(entry, byte_pointer), number(0), number(2), number(1)])
-            return context.get_dummy_value()
-
-        return types.void(array, types.intp, types.intp), generate
-
-    return numba.njit(lambda array, i, j: request(array, i, j))  # type: ignore[call-arg]  # without _typing
-
-
-def prefetch(array, i, j) -> None:
-    """Ask the processor for the cache line of ``array[i, j]``, inside a kernel; changes no result.
-
-    It pays where rows of a large matrix are needed soon in an order that the processor cannot guess.
-    """
-
-
-prefetch = Kernel(prefetch, _prefetch)

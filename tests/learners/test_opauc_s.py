@@ -14,8 +14,9 @@ from reference.peers import fixture_runs, golden_runs
 from scipy import sparse
 
 from opauc_bench.learners import OPAUCS, DivergenceError
+from opauc_bench.learners.opauc.intrinsics import LANES, _add_rows_in_python, add_rows, add_rows_in_fours
 from opauc_bench.learners.opauc.sparse_matrix_kernels import SymmetricRows, add_outer
-from opauc_bench.learners.opauc.sparse_moments import _parts, _times_matrix
+from opauc_bench.learners.opauc.sparse_moments import _lower_triangle, _LowerTriangle, _times_matrix
 
 GRID = {"eta": np.array([0.02, 0.05, 0.08]), "lam": np.array([0.01, 0.5, 2.0])}
 RULES = {"paper": keep_largest, "released": keep_above}
@@ -121,39 +122,51 @@ def test_products_that_underflow_are_no_entries():
 
 
 @settings(max_examples=40, derandomize=True)
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    d=st.integers(1, 40),
-    width=st.sampled_from([16, 48]),
-    stops=st.sets(st.integers(1, 39)),
-)
-def test_products_by_parts_of_the_columns_have_the_bits_of_one_sweep(seed, d, width, stops):
+@given(seed=st.integers(0, 2**32 - 1), d=st.integers(1, 40), whole=st.booleans())
+def test_product_with_the_weights_is_that_of_the_full_matrix(seed, d, whole):
+    """Of whole numbers to the last bit; the room of the lower triangle is used again, or too small."""
     rng = np.random.default_rng(seed)
+
+    def numbers(*shape):
+        return rng.integers(-9, 10, shape).astype(float) if whole else rng.standard_normal(shape)
+
     matrix = SymmetricRows(d, selects=False)
-    cols, vals = matrix.cols, matrix.vals
-    for _ in range(rng.integers(0, 8)):
+    W, cols, vals = numbers(d, LANES), matrix.cols, matrix.vals
+    lower = _LowerTriangle(
+        np.full(1, -1), np.zeros(d + 1, np.int64), np.zeros(0, np.uint32), np.zeros(0), np.ones(d, dtype=bool)
+    )
+    for _ in range(rng.integers(1, 8)):
         there = np.flatnonzero(rng.random(d) < 0.5).astype(np.int32)
-        cols, vals = add_outer(there, rng.standard_normal(len(there)), 0, matrix.index, cols, vals)
-    matrix.cols, matrix.vals = cols, vals
-    W = rng.standard_normal((d, width))
-    found = []
-    for ends in ([d], sorted({*(stop for stop in stops if stop < d), d})):
-        V = np.zeros((d, width))
-        _times_matrix(matrix.index, cols, vals, np.array(ends), np.empty((4, d), dtype=np.int64), W, V)
-        found.append(V)
-    np.testing.assert_array_equal(*found)
-    np.testing.assert_allclose(found[0], dense(matrix) @ W, rtol=0, atol=1e-12 * d)
+        cols, vals = add_outer(there, numbers(len(there)), 0, matrix.index, cols, vals)
+        matrix.cols, matrix.vals = cols, vals
+        lower = _lower_triangle(matrix.index, cols, vals, lower)
+        V, want = numbers(d, LANES), dense(matrix) @ W
+        want += V
+        _times_matrix(matrix.index, cols, vals, lower, W, V)
+        np.testing.assert_array_equal(lower.touched, dense(matrix).any(axis=1))
+        np.testing.assert_allclose(V, want, rtol=0, atol=0 if whole else 1e-12 * d)
 
 
-def test_a_matrix_of_several_parts_equals_algorithm_3():
-    X, y = examples(12, 700, "mixed")
-    grid = {axis: values / 700 if axis == "eta" else values for axis, values in GRID.items()}
-    want = [opauc_s(X, y, eta, lam, 600)[0] for eta, lam in zip(grid["eta"], grid["lam"])]
-    assert_close(OPAUCS(tau=600).fit_grid(X, y, grid), np.column_stack(want))
-    for matrix in state_after(X, y, eta=1e-5, tau=600).matrices:
-        stops = _parts(matrix.index, matrix.cols, np.zeros(700, dtype=bool))
-        assert len(stops) == 2
-        assert stops[-1] == 700
+@pytest.mark.parametrize("add", [add_rows, add_rows_in_fours])
+@pytest.mark.parametrize(("begin", "end"), [(0, 0), (3, 4), (2, 6), (5, 16), (0, 18)])
+def test_rows_are_added_in_registers_as_in_python(add, begin, end):
+    rng = np.random.default_rng(1)
+    A, out = rng.integers(-9, 10, (7, LANES)) / 8.0, rng.integers(-9, 10, LANES) / 8.0
+    columns, values = rng.integers(0, 7, 18).astype(np.uint32), rng.integers(-9, 10, 18) / 8.0
+    want = out + values[begin:end] @ A[columns[begin:end]]
+    in_python = out.copy()
+    _add_rows_in_python(add is add_rows_in_fours, in_python, A, columns, values, begin, end)
+    add(out, A, columns, values, begin, end)
+    np.testing.assert_array_equal(out, want)
+    np.testing.assert_array_equal(in_python, want)
+
+
+def test_more_settings_than_a_block_has_equal_algorithm_3_each():
+    X, y = examples(12, 70, "mixed")
+    eta = 2.0 ** -np.arange(8.0, 8.0 + LANES + 3)
+    want = [opauc_s(X, y, step, 0.5, 60)[0] for step in eta]
+    found = OPAUCS(tau=60).fit_grid(X, y, {"eta": eta, "lam": np.full(len(eta), 0.5)})
+    assert_close(found, np.column_stack(want))
 
 
 @settings(max_examples=40, derandomize=True)

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...kernels import njit, prefetch
+from ...kernels import njit
+from .intrinsics import prefetch
 from .products import add_product, add_row
 
 __all__ = ["LONGEST_RUN", "bring_up_to_date", "implicit_steps", "plain_steps", "squared_lengths"]

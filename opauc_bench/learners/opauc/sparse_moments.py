@@ -11,9 +11,9 @@ largest are kept. `sparse_matrix_kernels.py` stores the upper triangle and does 
 G_o does not depend on eta or lam, so one pass serves the whole grid. The cost is in G_o W. Every weight moves in every
 step, so no product can be carried over to the next one; what can be done:
 
-* Settings go in blocks of 112 at most, whose weights lie side by side. A row i of the upper triangle gives to row i of
-  the product what it gathers, and to the rows below what it scatters. The columns are taken in a few parts, each for
-  all rows, so that the weights and products of a part stay in the cache; every sum keeps its order.
+* Settings go in blocks of 32, whose weights lie side by side. For the product, the lower triangle is written beside the
+  upper one, so that each row of the product is a sum that stays in registers (`intrinsics.add_rows`). It serves until
+  another row of the class has come.
 * A row with more products than entries are kept, as in dense data, is added without forming them all: only products
   above a bound of what will be kept enter (`sparse_matrix_kernels.add_outer_above`). A step costs O(d tau n_settings),
   and not O(d^2).
@@ -35,14 +35,10 @@ from ..base import State
 from ..parameters import NOT_NEGATIVE, VARIANT, Integer
 from ..rows import aligned_zeros, padded, rows_of
 from .family import SecondMomentLearner
+from .intrinsics import LANES, add_rows, add_rows_in_fours
 from .sparse_matrix_kernels import NNZ, Index, SymmetricRows, add_outer, add_outer_above, keep_above, keep_largest
 
 __all__ = ["OPAUCS"]
-
-# Settings side by side: more make fewer loops of more iterations, fewer need less of the cache.
-_BLOCK = 112
-_ENTRIES_OF_A_PART = 1 << 17
-_LANES = 16  # the number of settings in a block is a multiple of this, unless there is one setting only
 
 
 class _Rows(NamedTuple):
@@ -59,6 +55,16 @@ class _Matrix(NamedTuple):
     index: Index  # type: ignore[assignment]
     cols: np.ndarray
     vals: np.ndarray
+
+
+class _LowerTriangle(NamedTuple):
+    """The entries below the diagonal of the matrix of a class, by row."""
+
+    of: np.ndarray  # (1,), of which class, or -1
+    start: np.ndarray  # (n_features + 1,), where a row begins
+    cols: np.ndarray
+    vals: np.ndarray
+    touched: np.ndarray  # (n_features,), whether the full matrix has entries in a row
 
 
 class _Rule(NamedTuple):
@@ -92,8 +98,8 @@ class _Models(NamedTuple):
     def begin(cls, settings: dict[str, np.ndarray], n_features: int, one: bool) -> _Models:
         """Settings that have not learnt anything; ``one`` says whether there will never be more than one."""
         n_settings = len(settings["eta"])
-        n_blocks = -(-n_settings // _BLOCK)
-        width = 1 if one else padded(-(-n_settings // max(1, n_blocks)), _LANES)
+        width = 1 if one else LANES
+        n_blocks = -(-n_settings // width)
         W, (eta, lam) = aligned_zeros(n_blocks, n_features, width), np.zeros((2, n_blocks, width))
         eta.ravel()[:n_settings], lam.ravel()[:n_settings] = settings["eta"], settings["lam"]
         return cls(eta, lam, W, np.zeros((n_blocks, 2, width)), np.zeros((n_blocks, width)))
@@ -225,14 +231,16 @@ class OPAUCS(SecondMomentLearner):
         return self._bytes(float(n_features) * min(self.tau, n_features), n_features, 0.0, n_settings)
 
     def _bytes(self, size, n_features, n_nonzero, n_settings):
-        # Both triangles' arenas, and while one of them is packed its old form; a row's are added before any is dropped.
+        # The arenas of both classes, the old form of one while it is packed, and a lower triangle. The entries of a row
+        # are added before any is dropped.
         entries = 0.5 * size * (1.0 + self.slack) + 0.5 * min(n_nonzero**2, 2.0 * (1.0 + self.slack) * size)
-        return 3 * 12.0 * 1.75 * entries + 8.0 * n_features * (2.0 * n_settings + 40)
+        width = 1 if n_settings == 1 else padded(n_settings, LANES)
+        return 4 * 12.0 * 1.75 * entries + 8.0 * n_features * (2.0 * width + 40)
 
 
 def _seconds(size, most, n_features, n_nonzero, n_settings) -> float:
     """Of a row, where the second moments have ``size`` entries and may have ``most``."""
-    product = 1.4e-9 * size if n_settings == 1 else 2.5e-10 * size * n_settings
+    product = 1.4e-9 * size if n_settings == 1 else (2.5e-9 + 1e-10 * padded(n_settings, LANES)) * size
     added = 3e-7 * n_nonzero**2 if n_nonzero**2 <= 2.0 * most else 1.3e-8 * most
     return 1e-6 + product + 1.4e-9 * n_features * n_settings + added
 
@@ -261,7 +269,11 @@ def _make_room(state, own: int, X) -> None:
 
 @njit()
 def _learn(indptr, indices, data, y, rule, shared, positive, negative, positive_rows, negative_rows, models, V):
-    x_dense = np.zeros(models.W.shape[1])
+    d = models.W.shape[1]
+    x_dense = np.zeros(d)
+    lower = _LowerTriangle(
+        np.full(1, -1), np.zeros(d + 1, np.int64), np.zeros(0, np.uint32), np.zeros(0), np.zeros(d, np.bool_)
+    )
     for t in range(len(y)):
         there, x = indices[indptr[t] : indptr[t + 1]], data[indptr[t] : indptr[t + 1]]
         own, sign = (0, 1.0) if y[t] > 0 else (1, -1.0)
@@ -270,12 +282,14 @@ def _learn(indptr, indices, data, y, rule, shared, positive, negative, positive_
             shared.sums[own, there[k]] += x[k]
             x_dense[there[k]] = x[k]
             shared.seen[there[k]] = True
+        if lower.of[0] == own:
+            lower.of[0] = -1
         if own == 0:
             positive = _take(there, x, x_dense, rule, positive, positive_rows, shared.n_rows[:1])
-            _step(there, x, x_dense, sign, shared, negative, negative_rows, models, V)
+            lower = _step(there, x, x_dense, sign, shared, negative, negative_rows, lower, models, V)
         else:
             negative = _take(there, x, x_dense, rule, negative, negative_rows, shared.n_rows[1:])
-            _step(there, x, x_dense, sign, shared, positive, positive_rows, models, V)
+            lower = _step(there, x, x_dense, sign, shared, positive, positive_rows, lower, models, V)
         for k in range(len(x)):
             x_dense[there[k]] = 0.0
     return positive, negative
@@ -321,19 +335,21 @@ def _fills(x, rule):
 
 
 @njit()
-def _step(there, x, x_dense, sign, shared, matrix, rows, models, V):
-    """Update all settings; the matrix and the rows are those of the opposite class."""
+def _step(there, x, x_dense, sign, shared, matrix, rows, lower, models, V):
+    """Update all settings; the matrix and the rows are those of the opposite class. Returns the lower triangle."""
     counts, sums, seen, n_rows = shared
     eta, lam, W, products, alarm = models
     m, cols, vals = matrix
     own, opp = (0, 1) if sign > 0 else (1, 0)
     by_rows = n_rows[opp] >= 0 and 2 * rows.pointers[n_rows[opp]] < m.counters[NNZ]
     score, how = np.empty(W.shape[2]), np.empty((4, W.shape[2]))
-    touched, stops, places = np.zeros(len(seen), dtype=np.bool_), np.empty(0, np.int64), np.empty((4, 0), np.int64)
+    if not by_rows and len(score) > 1 and lower.of[0] != opp:
+        lower = _lower_triangle(m, cols, vals, lower)
+        lower.of[0] = opp
+    touched = lower.touched
     if by_rows:
+        touched = np.zeros(len(seen), dtype=np.bool_)
         touched[rows.features[: rows.pointers[n_rows[opp]]]] = True
-    elif len(score) > 1:
-        stops, places = _parts(m, cols, touched), np.empty((4, len(seen)), np.int64)
     for b in range(len(W)):
         score[:] = 0.0
         for k in range(len(x)):
@@ -360,9 +376,11 @@ def _step(there, x, x_dense, sign, shared, matrix, rows, models, V):
                 seen, not by_rows, m, cols, vals, x_dense, sums[own], sums[opp], one, w, v
             )
         else:
-            _times_matrix(m, cols, vals, stops, places, W[b], V)
+            if not by_rows:
+                _times_matrix(m, cols, vals, lower, W[b], V)
             inner = (products[b, own], products[b, opp], alarm[b])
             _update(seen, touched, x_dense, sums[own], sums[opp], how, W[b], V, inner)
+    return lower
 
 
 @njit(fastmath={"contract"})
@@ -382,73 +400,37 @@ def _times_rows(rows, n_rows, W, V):
 
 
 @njit()
-def _parts(m, cols, touched):
-    """Where parts of the columns end, each but the last with `_ENTRIES_OF_A_PART` entries or a few more.
-
-    ``touched`` gets which features have entries.
-    """
-    n_entries, stops, n = np.zeros(len(m.start), dtype=np.int64), np.empty(len(m.start), dtype=np.int64), 0
+def _lower_triangle(m, cols, vals, lower):
+    """The entries below the diagonal, which are those above it. Written into ``lower`` where that has room for them."""
+    of, start, lower_cols, lower_vals, touched = lower
+    start[:] = 0
+    for i in range(len(m.start)):
+        touched[i] = m.length[i] > 0
+        for e in range(m.start[i], m.start[i] + m.length[i]):
+            start[cols[e] + 1] += cols[e] > i
+    for i in range(len(m.start)):
+        touched[i] |= start[i + 1] > 0
+        start[i + 1] += start[i]
+    n_entries, free = start[-1], start[:-1].copy()
+    if n_entries > len(lower_cols):
+        size = n_entries + n_entries // 4
+        lower_cols, lower_vals = np.empty(size, dtype=np.uint32), np.empty(size)
     for i in range(len(m.start)):
         for e in range(m.start[i], m.start[i] + m.length[i]):
-            n_entries[cols[e]] += 1
-    in_part = 0
-    for j in range(len(n_entries)):
-        touched[j] = n_entries[j] > 0 or m.length[j] > 0
-        in_part += n_entries[j]
-        if in_part >= _ENTRIES_OF_A_PART or j == len(n_entries) - 1:
-            stops[n], in_part = j + 1, 0
-            n += 1
-    return stops[:n]
+            j = cols[e]
+            if j > i:
+                lower_cols[free[j]], lower_vals[free[j]] = i, vals[e]
+                free[j] += 1
+    return _LowerTriangle(of, start, lower_cols, lower_vals, touched)
 
 
-@njit(fastmath={"contract"})
-def _times_matrix(m, cols, vals, stops, places, W, V):
-    """V += G W from the upper triangle, for one part of the columns after the other.
-
-    A row gathers four columns at a time, from its first entry on whatever the parts, in the part with the first of the
-    four. So each sum has the order that it would have without parts. ``places`` is room for a number and three places
-    of each row: what it gathers and scatters next, and the column of the first of these.
-    """
-    width, n_rows, begin = W.shape[1], 0, 0
-    rows, gathers, scatters, following = places
-    for stop in stops:
-        for i in range(begin, stop):
-            if m.length[i] > 0:
-                first = m.start[i]
-                rows[n_rows], gathers[n_rows], following[n_rows] = i, first, cols[first]
-                scatters[n_rows] = first + (cols[first] == i)
-                n_rows += 1
-        begin = stop
-        for r in range(n_rows):
-            if following[r] >= stop:
-                continue
-            i, following[r] = rows[r], len(m.start)
-            end = m.start[i] + m.length[i]
-            end_of_fours = end - m.length[i] % 4
-            w, v, e = W[i], V[i], gathers[r]
-            while e < end_of_fours and cols[e] < stop:
-                w0, w1, w2, w3 = W[cols[e]], W[cols[e + 1]], W[cols[e + 2]], W[cols[e + 3]]
-                a0, a1, a2, a3 = vals[e], vals[e + 1], vals[e + 2], vals[e + 3]
-                for g in range(width):
-                    v[g] += a0 * w0[g] + a1 * w1[g] + a2 * w2[g] + a3 * w3[g]
-                e += 4
-            while end_of_fours <= e < end and cols[e] < stop:
-                w0, a0 = W[cols[e]], vals[e]
-                for g in range(width):
-                    v[g] += a0 * w0[g]
-                e += 1
-            gathers[r] = e
-            if e < end:
-                following[r] = cols[e]
-            e = scatters[r]
-            while e < end and cols[e] < stop:
-                u, a0 = V[cols[e]], vals[e]
-                for g in range(width):
-                    u[g] += a0 * w[g]
-                e += 1
-            scatters[r] = e
-            if e < end:
-                following[r] = min(following[r], np.int64(cols[e]))
+@njit()
+def _times_matrix(m, cols, vals, lower, W, V):
+    """V += G W; the order of each sum is that of the columns, with four at a time from the diagonal on."""
+    for i in range(len(m.start)):
+        if lower.touched[i]:
+            add_rows(V[i], W, lower.cols, lower.vals, lower.start[i], lower.start[i + 1])
+            add_rows_in_fours(V[i], W, cols, vals, m.start[i], m.start[i] + m.length[i])
 
 
 @njit(fastmath={"contract"})
