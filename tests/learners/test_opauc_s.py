@@ -132,9 +132,7 @@ def test_product_with_the_weights_is_that_of_the_full_matrix(seed, d, whole):
 
     matrix = SymmetricRows(d, selects=False)
     W, cols, vals = numbers(d, LANES), matrix.cols, matrix.vals
-    lower = _LowerTriangle(
-        np.full(1, -1), np.zeros(d + 1, np.int64), np.zeros(0, np.uint32), np.zeros(0), np.ones(d, dtype=bool)
-    )
+    lower = _LowerTriangle(np.zeros(d + 1, np.int64), np.zeros(0, np.uint32), np.zeros(0), np.ones(d, dtype=bool))
     for _ in range(rng.integers(1, 8)):
         there = np.flatnonzero(rng.random(d) < 0.5).astype(np.int32)
         cols, vals = add_outer(there, numbers(len(there)), 0, matrix.index, cols, vals)

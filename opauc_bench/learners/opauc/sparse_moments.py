@@ -12,8 +12,9 @@ G_o does not depend on eta or lam, so one pass serves the whole grid. The cost i
 step, so no product can be carried over to the next one; what can be done:
 
 * Settings go in blocks of 32, whose weights lie side by side. For the product, the lower triangle is written beside the
-  upper one, so that each row of the product is a sum that stays in registers (`intrinsics.add_rows`). It serves until
-  another row of the class has come.
+  upper one, so that each row of the product is a sum that stays in registers (`intrinsics.add_rows`).
+* While rows of one class come one after the other, a run, nothing changes in the other class: its lower triangle is
+  written once, and each block of settings learns the whole run, while its weights are in the cache.
 * A row with more products than entries are kept, as in dense data, is added without forming them all: only products
   above a bound of what will be kept enter (`sparse_matrix_kernels.add_outer_above`). A step costs O(d tau n_settings),
   and not O(d^2).
@@ -60,11 +61,20 @@ class _Matrix(NamedTuple):
 class _LowerTriangle(NamedTuple):
     """The entries below the diagonal of the matrix of a class, by row."""
 
-    of: np.ndarray  # (1,), of which class, or -1
     start: np.ndarray  # (n_features + 1,), where a row begins
     cols: np.ndarray
     vals: np.ndarray
     touched: np.ndarray  # (n_features,), whether the full matrix has entries in a row
+
+
+class _Opposite(NamedTuple):
+    """The second moments of the class that a row is not of, as its step needs them."""
+
+    matrix: _Matrix  # type: ignore[assignment]
+    lower: _LowerTriangle
+    rows: _Rows
+    n_rows: int  # how many of ``rows`` take the place of the matrix; 0 if the matrix is used
+    touched: np.ndarray  # (n_features,), whether its product with weights may differ from 0
 
 
 class _Rule(NamedTuple):
@@ -269,30 +279,87 @@ def _make_room(state, own: int, X) -> None:
 
 @njit()
 def _learn(indptr, indices, data, y, rule, shared, positive, negative, positive_rows, negative_rows, models, V):
-    d = models.W.shape[1]
+    d, begin = models.W.shape[1], 0
     x_dense = np.zeros(d)
-    lower = _LowerTriangle(
-        np.full(1, -1), np.zeros(d + 1, np.int64), np.zeros(0, np.uint32), np.zeros(0), np.zeros(d, np.bool_)
-    )
-    for t in range(len(y)):
-        there, x = indices[indptr[t] : indptr[t + 1]], data[indptr[t] : indptr[t + 1]]
-        own, sign = (0, 1.0) if y[t] > 0 else (1, -1.0)
-        shared.counts[own] += 1.0
-        for k in range(len(x)):
-            shared.sums[own, there[k]] += x[k]
-            x_dense[there[k]] = x[k]
-            shared.seen[there[k]] = True
-        if lower.of[0] == own:
-            lower.of[0] = -1
-        if own == 0:
-            positive = _take(there, x, x_dense, rule, positive, positive_rows, shared.n_rows[:1])
-            lower = _step(there, x, x_dense, sign, shared, negative, negative_rows, lower, models, V)
+    lower = _LowerTriangle(np.zeros(d + 1, np.int64), np.zeros(0, np.uint32), np.zeros(0), np.zeros(d, np.bool_))
+    one = models.W.shape[2] == 1
+    while begin < len(y):
+        end = begin + 1
+        while end < len(y) and (y[end] > 0) == (y[begin] > 0):
+            end += 1
+        run = _Rows(indptr[begin : end + 1], indices, data)
+        if y[begin] > 0:
+            opposite = _opposite(negative, negative_rows, shared.n_rows[1], one, lower)
+            positive = _take_run(run, x_dense, rule, positive, positive_rows, shared.n_rows[:1])
+            _learn_run(run, x_dense, 1.0, shared, opposite, models, V)
         else:
-            negative = _take(there, x, x_dense, rule, negative, negative_rows, shared.n_rows[1:])
-            lower = _step(there, x, x_dense, sign, shared, positive, positive_rows, lower, models, V)
+            opposite = _opposite(positive, positive_rows, shared.n_rows[0], one, lower)
+            negative = _take_run(run, x_dense, rule, negative, negative_rows, shared.n_rows[1:])
+            _learn_run(run, x_dense, -1.0, shared, opposite, models, V)
+        begin, lower = end, opposite.lower
+    return positive, negative
+
+
+@njit()
+def _opposite(matrix, rows, n_rows, one, lower):
+    """A class as the steps of the other one need it; ``lower`` is room for the lower triangle."""
+    m, cols, vals = matrix
+    if n_rows >= 0 and 2 * rows.pointers[n_rows] < m.counters[NNZ]:
+        touched = np.zeros(len(m.start), dtype=np.bool_)
+        touched[rows.features[: rows.pointers[n_rows]]] = True
+        return _Opposite(matrix, lower, rows, n_rows, touched)
+    if not one:
+        lower = _lower_triangle(m, cols, vals, lower)
+    return _Opposite(matrix, lower, rows, 0, lower.touched)
+
+
+@njit()
+def _take_run(run, x_dense, rule, matrix, rows, n_rows):
+    """Add rows to the second moments of their class, which are returned."""
+    for r in range(len(run.pointers) - 1):
+        there, x = _row(run, r)
+        for k in range(len(x)):
+            x_dense[there[k]] = x[k]
+        matrix = _take(there, x, x_dense, rule, matrix, rows, n_rows)
         for k in range(len(x)):
             x_dense[there[k]] = 0.0
-    return positive, negative
+    return matrix
+
+
+@njit()
+def _row(rows, r):
+    begin, end = rows.pointers[r], rows.pointers[r + 1]
+    return rows.features[begin:end], rows.values[begin:end]
+
+
+@njit()
+def _learn_run(run, x_dense, sign, shared, opposite, models, V):
+    """Update all settings, one block after the other, and what they share."""
+    own, opp = (0, 1) if sign > 0 else (1, 0)
+    for b in range(len(models.W)):
+        sum_own, seen = shared.sums[own].copy(), shared.seen.copy()
+        for r in range(len(run.pointers) - 1):
+            there, x = _row(run, r)
+            for k in range(len(x)):
+                x_dense[there[k]] = x[k]
+            _count(there, x, sum_own, seen)
+            products = (models.products[b, own], models.products[b, opp])
+            of_classes = (sum_own, shared.sums[opp], shared.counts[opp])
+            of_block = (models.eta[b], models.lam[b], models.W[b], models.alarm[b])
+            _step(there, x, x_dense, sign, seen, of_classes, opposite, products, of_block, V)
+            for k in range(len(x)):
+                x_dense[there[k]] = 0.0
+    for r in range(len(run.pointers) - 1):
+        there, x = _row(run, r)
+        _count(there, x, shared.sums[own], shared.seen)
+        shared.counts[own] += 1.0
+
+
+@njit()
+def _count(there, x, sums, seen):
+    for k in range(len(x)):
+        sums[there[k]] += x[k]
+        seen[there[k]] = True
 
 
 @njit()
@@ -335,52 +402,41 @@ def _fills(x, rule):
 
 
 @njit()
-def _step(there, x, x_dense, sign, shared, matrix, rows, lower, models, V):
-    """Update all settings; the matrix and the rows are those of the opposite class. Returns the lower triangle."""
-    counts, sums, seen, n_rows = shared
-    eta, lam, W, products, alarm = models
-    m, cols, vals = matrix
-    own, opp = (0, 1) if sign > 0 else (1, 0)
-    by_rows = n_rows[opp] >= 0 and 2 * rows.pointers[n_rows[opp]] < m.counters[NNZ]
-    score, how = np.empty(W.shape[2]), np.empty((4, W.shape[2]))
-    if not by_rows and len(score) > 1 and lower.of[0] != opp:
-        lower = _lower_triangle(m, cols, vals, lower)
-        lower.of[0] = opp
-    touched = lower.touched
-    if by_rows:
-        touched = np.zeros(len(seen), dtype=np.bool_)
-        touched[rows.features[: rows.pointers[n_rows[opp]]]] = True
-    for b in range(len(W)):
-        score[:] = 0.0
-        for k in range(len(x)):
-            w, v = W[b, there[k]], x[k]
-            for g in range(len(score)):
-                score[g] += v * w[g]
-        for g in range(len(score)):
-            products[b, own, g] += score[g]
-        if counts[opp] == 0.0:
-            continue
-        if by_rows:
-            _times_rows(rows, n_rows[opp], W[b], V)
-        for g in range(len(score)):
-            centre = products[b, opp, g] / counts[opp]
-            how[0, g] = eta[b, g] * (sign - score[g] + centre)
-            how[1, g] = (eta[b, g] * centre - how[0, g]) / counts[opp]
-            how[2, g] = eta[b, g] / counts[opp]
-            how[3, g] = eta[b, g] * lam[b, g]
-        products[b] = 0.0
-        if len(score) == 1:
-            one = (how[0, 0], how[1, 0], how[2, 0], how[3, 0])
-            w, v = W[b].reshape(len(seen)), V.reshape(len(seen))
-            products[b, own, 0], products[b, opp, 0], alarm[b, 0] = _sweep_one(
-                seen, not by_rows, m, cols, vals, x_dense, sums[own], sums[opp], one, w, v
-            )
-        else:
-            if not by_rows:
-                _times_matrix(m, cols, vals, lower, W[b], V)
-            inner = (products[b, own], products[b, opp], alarm[b])
-            _update(seen, touched, x_dense, sums[own], sums[opp], how, W[b], V, inner)
-    return lower
+def _step(there, x, x_dense, sign, seen, of_classes, opposite, products, of_block, V):
+    """Update the settings of a block. The first of ``products`` is that of the class of the row."""
+    sum_own, sum_opp, count = of_classes
+    p_own, p_opp = products
+    eta, lam, W, alarm = of_block
+    m, cols, vals = opposite.matrix
+    width = len(eta)
+    score, how = np.zeros(width), np.empty((4, width))
+    for k in range(len(x)):
+        w, v = W[there[k]], x[k]
+        for g in range(width):
+            score[g] += v * w[g]
+    for g in range(width):
+        p_own[g] += score[g]
+    if count == 0.0:
+        return
+    for g in range(width):
+        centre = p_opp[g] / count
+        how[0, g] = eta[g] * (sign - score[g] + centre)
+        how[1, g] = (eta[g] * centre - how[0, g]) / count
+        how[2, g] = eta[g] / count
+        how[3, g] = eta[g] * lam[g]
+        p_own[g], p_opp[g] = 0.0, 0.0
+    if opposite.n_rows > 0:
+        _times_rows(opposite.rows, opposite.n_rows, W, V)
+    if width == 1:
+        one = (how[0, 0], how[1, 0], how[2, 0], how[3, 0])
+        w, v = W.reshape(len(seen)), V.reshape(len(seen))
+        p_own[0], p_opp[0], alarm[0] = _sweep_one(
+            seen, opposite.n_rows == 0, m, cols, vals, x_dense, sum_own, sum_opp, one, w, v
+        )
+    else:
+        if opposite.n_rows == 0:
+            _times_matrix(m, cols, vals, opposite.lower, W, V)
+        _update(seen, opposite.touched, x_dense, sum_own, sum_opp, how, W, V, (p_own, p_opp, alarm))
 
 
 @njit(fastmath={"contract"})
@@ -402,7 +458,7 @@ def _times_rows(rows, n_rows, W, V):
 @njit()
 def _lower_triangle(m, cols, vals, lower):
     """The entries below the diagonal, which are those above it. Written into ``lower`` where that has room for them."""
-    of, start, lower_cols, lower_vals, touched = lower
+    start, lower_cols, lower_vals, touched = lower
     start[:] = 0
     for i in range(len(m.start)):
         touched[i] = m.length[i] > 0
@@ -421,7 +477,7 @@ def _lower_triangle(m, cols, vals, lower):
             if j > i:
                 lower_cols[free[j]], lower_vals[free[j]] = i, vals[e]
                 free[j] += 1
-    return _LowerTriangle(of, start, lower_cols, lower_vals, touched)
+    return _LowerTriangle(start, lower_cols, lower_vals, touched)
 
 
 @njit()
