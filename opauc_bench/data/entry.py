@@ -1,5 +1,6 @@
 """Entries of the catalogue: what a dataset's files are, and the arrays that they must give."""
 
+import itertools
 import os.path
 import re
 import shlex
@@ -178,7 +179,8 @@ class DataSource(Strict):
             for suffix in SUFFIXES[1:]:
                 name = name.removesuffix(suffix)
             name = name[-_LONGEST_NAME:].lstrip("._-") or "data"
-            names.append(f"{len(names)}-{name}" if name in names else name)
+            numbered = (f"{number}-{name}" for number in itertools.count(len(names)))
+            names.append(next(free for free in itertools.chain([name], numbered) if free not in names))
         return tuple(FileSpec(name=name, urls=(address,)) for name, address in zip(names, getattr(self, self.kind)))
 
 

@@ -29,6 +29,7 @@ _MOST_CELLS = 1 << 20
 _LOOKED_AT = 1 << 16  # bytes
 _LONGEST_ROW = 1 << 24  # bytes; longer ones are due to a quote that is never closed
 _WITH_COMMA = re.compile(rb"[+-]?[0-9][0-9.]*(,[0-9]+)+(\.[0-9]+)?")  # a decimal comma, or separators of thousands
+_QUOTED = re.compile(rb'(?:^|(?<=[,\t;|\n]))[ \t\r]*"(?:[^"]|"")*(?:"|$)')  # quotes inside a cell are part of it
 _TRUTH_VALUES = {b"false": 0.0, b"true": 1.0}  # in columns of numbers, in any case; as in typed formats
 
 
@@ -279,7 +280,7 @@ def _without_mark(source: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _outside_quotes(line: bytes) -> bytes:
-    return b"".join(line.split(b'"')[::2])
+    return _QUOTED.sub(b"", line)
 
 
 def _separator_of(text: bytes) -> bytes:
@@ -352,7 +353,7 @@ def _scan(text, at, ended, separator, numeric, cells, rows):
     while row < most:
         # Blank lines are not rows.
         begin = at
-        while at < size and (text[at] == 10 or text[at] == 13 or text[at] == 32):
+        while at < size and (text[at] == 10 or text[at] == 13 or text[at] == 32 or (text[at] == 9 and separator != 9)):
             at += 1
             if text[at - 1] == 10:
                 begin = at

@@ -243,3 +243,12 @@ def test_idx_reads_pair_of_files(tmp_path):
 def test_idx_error_names_file(tmp_path, images, labels, problem):
     with pytest.raises(DataError, match=problem):
         read_idx(tmp_path, images, labels)
+
+
+def test_images_of_later_blocks_have_their_labels(tmp_path, monkeypatch):
+    monkeypatch.setattr(formats, "BLOCK", 4)
+    images = raw(tmp_path / "one", struct.pack(">4I", 0x803, 3, 1, 3) + bytes(range(9)))
+    labels = raw(tmp_path / "two", struct.pack(">2I", 0x801, 3) + b"\1\2\3")
+    blocks = list(read_blocks([images, labels], form("mnist_idx"), 3))
+    assert [block.X.tolist() for block in blocks] == [[[0, 1, 2]], [[3, 4, 5]], [[6, 7, 8]]]
+    assert [block.labels.tolist() for block in blocks] == [[1], [2], [3]]

@@ -840,3 +840,58 @@ def test_a_frame_without_rows_has_all_features_of_a_model():
     schema = Schema("y", ("age",), ("city",), bits=5)
     X = matrix_of(pd.DataFrame({"age": [], "city": []}), schema)
     assert X.shape == (0, 33)
+
+
+@pytest.mark.parametrize("separator", [";", "\t", "|", ","])
+def test_a_quote_inside_a_name_does_not_hide_separators(separator):
+    lines = [['size in "', "weight", "y"], ["1", "2", "0"]]
+    table = TextTable(iter(["\n".join(map(separator.join, lines)).encode()]), "t.csv")
+    assert table.header == lines[0]
+
+
+@pytest.mark.parametrize("line", ["\t", " \t ", "\t\r"])
+def test_lines_of_tabs_are_blank_where_tabs_do_not_separate(tmp_path, line):
+    path = tmp_path / "t.csv"
+    path.write_bytes(f"{line}\na,y\n1,0\n{line}\n2,1\n{line}".encode())
+    X, y = read(Source(str(path), ColumnOptions(label="y")))
+    assert (X.toarray().tolist(), y.tolist()) == ([[1.0], [2.0]], [0.0, 1.0])
+
+
+def test_text_that_begins_a_row_is_in_utf8_as_well(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes("city,y\nBern,0\nÜri,1\n".encode("latin-1"))
+    with pytest.raises(DataError, match=":3: column 'city': expected text in UTF-8"):
+        read(Source(str(path), ColumnOptions(label="y")))
+
+
+def test_lines_are_counted_from_the_top_of_a_header_of_several(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text('"size\ncm\nor so",y\n1,0\n')
+    assert next(Source(str(path), ColumnOptions(label="y")).chunks()).place(0) == f"{path}:4"
+
+
+def test_rows_of_later_chunks_of_a_frame_have_their_number():
+    frame = pd.DataFrame({"a": [1.0] * 5000, "y": [0, 1] * 2500})
+    frame.loc[4500, "a"] = np.inf
+    with pytest.raises(DataError, match="the DataFrame, row 4501: column 'a': expected a finite number"):
+        read(Source([frame], ColumnOptions(label="y")))
+
+
+def test_unknown_categories_of_bad_rows_are_not_counted(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b,y\n1,x,0\n2,x,1\n")
+    source = Source(str(path), ColumnOptions(label="y", bits=6))
+    read(source)
+    schema = source.schema_at(source.statistics_so_far())
+    path.write_text("a,b,y\nbad,new,0\n2,x,1\n")
+    scored = Source(str(path), schema=schema, learnt=False, skip_bad_rows=True)
+    X, _ = read(scored)
+    assert X[0].nnz == 0
+    assert len(scored.remarks()) == 1
+
+
+def test_categories_belong_to_the_longest_name_of_a_column():
+    names = tuple((k, f"a=b=v{k}") for k in range(5000))
+    encoder = RowEncoder(Schema("y", (), ("a", "a=b"), bits=14, names=names))
+    encoder.count_unknown(np.array([[12_000, 12_000]]), lambda row, column: "new")
+    assert [line.split(":")[0] for line in encoder.unknown_categories()] == ["column 'a'"]
