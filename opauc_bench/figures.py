@@ -92,7 +92,7 @@ def _problems_of_one(
     elif figure.along and figure.x not in quantities:
         problems.append(Problem(("along",), "only where x is a measured quantity; a line follows x otherwise"))
     if figure.others == "validation" and "validation_auc" not in quantities:
-        message = "there are no validation rows to select by: sweep the splits of kind holdout, or use 'each'"
+        message = "selects by validation_auc, which is known on splits of kind holdout only: sweep those, or use 'each'"
         problems.append(Problem(("others",), message))
     return problems
 

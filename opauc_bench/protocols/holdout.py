@@ -92,6 +92,8 @@ class Holdout(SplitProtocol):
     @property
     def table_notes(self) -> tuple[str, ...]:
         notes = []
+        if self.order == "time":
+            notes.append("Training rows are earlier than validation rows, and these than test rows.")
         if isinstance(self.imbalance, float):
             notes.append(f"{self.imbalance:g} positives for each negative are used, the first ones of the data.")
         elif self.imbalance is not None:

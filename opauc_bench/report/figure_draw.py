@@ -130,8 +130,11 @@ def _for_legend(panels: Sequence[Panel]) -> list[Line]:
 def _draw_lines(axes, figure: Figure, panel: Panel) -> None:
     spec = figure.spec
     for line in panel.lines:
+        points = list(line.points)
+        if spec.along or figure.exact_x:  # grids, and columns, are in the order of the config
+            points.sort(key=lambda point: point.along if spec.along else point.x)
         x, x_std, y, y_std = (
-            np.array([getattr(point, name) if figure.is_drawn(point) else math.nan for point in line.points])
+            np.array([getattr(point, name) if figure.is_drawn(point) else math.nan for point in points])
             for name in ("x", "x_std", "y", "y_std")
         )
         look = _look(line)

@@ -36,6 +36,12 @@ def test_training_sets_along_time_are_all_but_one_part_at_last():
     assert CrossValidation(order="time", trials=1, folds=4).sizes(100, None) == (80.0, 0.0, 20.0)
 
 
+def test_tables_say_that_test_rows_come_last():
+    assert Holdout().table_notes == ()
+    for kind in (Holdout, CrossValidation):
+        assert any("earlier than" in note for note in kind(order="time", trials=1).table_notes)
+
+
 def test_classes_are_counted_in_the_smallest_training_set():
     """The rarer class has 11 rows, 8 of them in the training set whose test set has 3."""
     assert CrossValidation(folds=5, inner_folds=8).class_size_problem(11, 100) is None

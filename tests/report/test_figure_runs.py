@@ -185,7 +185,10 @@ def test_kind_selects_the_class_of_the_protocol(tmp_path):
         (("x: eta", "x: dataset"), "has no 'dataset' for x"),
         (("x: eta", "x: sparse_ratio"), "expected 'along' with the grid axis that a line follows: eta, lam"),
         (("x: eta", "x: eta, along: lambda"), "only where x is a measured quantity"),
-        (("x: eta", "x: eta, others: validation"), "there are no validation rows to select by"),
+        (
+            ("x: eta", "x: eta, others: validation"),
+            "selects by validation_auc, which is known on splits of kind holdout only",
+        ),
         (("x: eta", "x: eta, others: best"), "expected 'each' or 'validation'"),
         (("x_scale: log2", "x_scale: log"), "x_scale"),
         (("x: eta", "z: eta"), "unknown key"),

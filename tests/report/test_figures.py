@@ -253,6 +253,16 @@ def test_a_measured_x_is_averaged_too(pass_figure):
     assert [panel.dataset for panel in pass_figure.panels] == ["one", "two"]
 
 
+@pytest.mark.parametrize("along", ["", "eta"])
+def test_drawn_lines_follow_the_axis_whatever_the_order_of_the_grid(along):
+    auc = {0.1: 0.6, 0.001: 0.7, 1.0: 0.5, 0.01: 0.65}
+    measured = {"auc": list(auc.values()), "sparse_ratio": [0.5, 0.2, 0.1, 0.4]}
+    spec = FigureEntry(name="f", x="sparse_ratio" if along else "eta", y="auc", along=along)
+    figure = build_figure(spec, ["d"], [OPAUC], {("d", "opauc"): cell(Sample({"eta": list(auc)}, measured))})
+    (line, *_) = draw(figure).axes[0].lines
+    assert list(line.get_ydata()) == [auc[eta] for eta in sorted(auc)]
+
+
 def test_the_divisor_of_the_standard_deviation():
     cells = {("d", "opauc"): cell(timed(1.0), timed(3.0))}
     points = [build_figure(TIME, ["d"], [OPAUC], cells, ddof).panels[0].lines[0].points[0] for ddof in (0, 1)]
