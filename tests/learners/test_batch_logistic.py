@@ -101,3 +101,38 @@ def test_features_of_very_different_sizes_are_all_solved(form, intercept, column
     w, scores = model.coef_[0], X @ model.coef_[0] + model.intercept_[0] * intercept
     derivative = lam * w - X.T @ (y / (1.0 + np.exp(y * scores))) / len(y)
     assert np.abs(derivative / np.abs(X).max(axis=0)).max() < 1e-8
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("weights", ["none", "balanced"])
+@pytest.mark.parametrize("column", [lambda u: -1e8 * np.log(u), lambda u: 1.6e9 + 1e6 * u[:, :1]])
+def test_an_intercept_beside_large_features_only_is_solved(form, weights, column):
+    rng = np.random.default_rng(1)
+    X = column(rng.random((300, 5)))
+    y = np.where(rng.random(300) < 0.5, 1, -1)
+    grid = {"lam": 2.0 ** np.arange(-10, 11, 5)}
+    assert np.isfinite(BatchUniLog(intercept=True, weights=weights).fit_grid(form(X), y, grid)).all()
+    for lam in grid["lam"]:
+        model = BatchUniLog(lam=lam, intercept=True, weights=weights).fit(form(X), y)
+        scores = X @ model.coef_[0] + model.intercept_[0]
+        pull = WEIGHTS[weights](y) * y / (1.0 + np.exp(y * scores)) / len(y)
+        assert np.abs((lam * model.coef_[0] - X.T @ pull) / np.abs(X).max(axis=0)).max() < 1e-8
+        assert abs(pull.sum()) < 1e-8
+
+
+def test_large_features_that_depend_on_each_other_raise_no_error_of_linear_algebra():
+    rng = np.random.default_rng(1)
+    X = 1e8 * rng.exponential(size=(400, 3)) @ rng.random((3, 600))
+    y = np.where(rng.random(400) < 0.5, 1, -1)
+    BatchUniLog(intercept=True).fit_grid(X, y, {"lam": 2.0 ** np.arange(-10, 11, 5)})
+
+
+def test_the_path_goes_on_from_the_last_weights_that_were_found(monkeypatch):
+    X, y = examples(100, 4)
+    want = BatchUniLog().fit_grid(X, y, {"lam": LAMBDAS})
+    minimise = logistic._minimise
+    lost = lambda problem, w, lam, tick: np.full_like(w, np.nan) if lam == 1.0 else minimise(problem, w, lam, tick)  # noqa: E731
+    monkeypatch.setattr(logistic, "_minimise", lost)
+    found = BatchUniLog().fit_grid(X, y, {"lam": LAMBDAS})
+    assert np.isnan(found[:, LAMBDAS == 1.0]).all()
+    assert_close(found[:, LAMBDAS != 1.0], want[:, LAMBDAS != 1.0], 1e-6)

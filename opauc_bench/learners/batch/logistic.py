@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse.linalg import LinearOperator, cg
 
 from .base import Tick
@@ -38,7 +38,7 @@ class BatchUniLog(BatchUnivariate):
 
     def _fit_path(self, X, y, settings, tick):
         weights, lam = self._for_the_mean(y, settings["lam"])
-        if (scales := _scales(X)) is not None:
+        if (scales := _scales(X, self.intercept)) is not None:
             X = X @ sparse.diags_array(1.0 / scales, format="csr") if sparse.issparse(X) else X / scales
         penalised = np.ones(X.shape[1]) if scales is None else 1.0 / scales**2
         if self.intercept:
@@ -59,14 +59,15 @@ class BatchUniLog(BatchUnivariate):
         return seconds, 8.0 * (3 * n_features**2 + 2 * n_rows * n_nonzero)
 
 
-def _scales(X: Any) -> np.ndarray | None:
+def _scales(X: Any, intercept: bool) -> np.ndarray | None:
     """Powers of 2 that bring all features to one size; None where their sizes are alike.
 
-    The norm of a gradient, and the matrix of second derivatives, are ruled by the largest feature otherwise.
+    The norm of a gradient, and the matrix of second derivatives, are ruled by the largest feature otherwise. An
+    ``intercept`` is a feature of size 1.
     """
     sizes = abs(X).max(axis=0)
     sizes = np.asarray(sizes.todense() if sparse.issparse(sizes) else sizes, dtype=np.float64).ravel()
-    found = sizes[sizes > 0.0]
+    found = np.append(sizes[sizes > 0.0], [1.0] * intercept)
     if not len(found) or not _ALIKE * found.min() < found.max() < np.inf:
         return None
     return np.exp2(np.rint(np.log2(np.clip(np.where(sizes > 0.0, sizes, 1.0), 1 / _LARGEST_SCALE, _LARGEST_SCALE))))
@@ -85,7 +86,9 @@ def logistic_path(X, y, weights, lam, penalised, tick: Tick) -> np.ndarray:
     coef = np.empty((X.shape[1], len(lam)))
     w = np.zeros(X.shape[1])
     for k in np.argsort(-lam, kind="stable"):
-        w = coef[:, k] = _minimise(problem, w, lam[k], tick)
+        coef[:, k] = _minimise(problem, w, lam[k], tick)
+        if np.isfinite(coef[:, k]).all():
+            w = coef[:, k]
     return coef
 
 
@@ -139,7 +142,10 @@ class _Problem:
         if self._factor[0] != lam:
             H = self._data_share.copy()
             H[np.diag_indices_from(H)] += lam * self.penalised + 1e-14 * np.trace(H) / len(H)
-            self._factor = lam, cho_factor(H, lower=True, overwrite_a=True, check_finite=False)
+            try:
+                self._factor = lam, cho_factor(H, lower=True, overwrite_a=True, check_finite=False)
+            except LinAlgError:  # features so large and so alike that rounding makes H indefinite
+                return self._step_by_products(gradient, lam)
         return cho_solve(self._factor[1], gradient, check_finite=False)
 
     def _step_by_products(self, gradient, lam) -> np.ndarray:
