@@ -189,3 +189,9 @@ def test_differences_that_are_equal_but_for_rounding_are_in_one_region():
 
 def test_the_default_prior_of_the_signed_rank_test_has_half_the_weight_of_a_dataset():
     assert bayesian_signed_rank_test([0.1]).better == pytest.approx(2**-0.25, abs=0.01)
+
+
+@pytest.mark.parametrize("difference", [0.805 - 0.8, 0.8 - 0.805])
+def test_rounding_does_not_move_a_difference_out_of_the_rope(difference):
+    assert abs(difference) > 0.005
+    assert bayesian_signed_rank_test([difference] * 6, rope=0.005).equivalent == 1.0

@@ -161,3 +161,15 @@ def test_holm_rejects_what_its_steps_reject(p_values):
 def test_wilcoxon_refuses_what_is_no_list_of_differences(differences):
     with pytest.raises(ValueError, match="differences must"):
         wilcoxon_test(differences)
+
+
+def test_differences_that_are_equal_but_for_rounding_share_a_rank():
+    differences = [0.85 - 0.80, 0.70 - 0.75, 0.6 - 0.5]
+    assert abs(differences[0]) != abs(differences[1])
+    assert wilcoxon_test(differences) == wilcoxon_test([0.05, -0.05, 0.1])
+
+
+def test_the_level_decides_the_critical_difference():
+    scores = np.random.default_rng(0).normal(size=(6, 4))
+    for alpha in (0.05, 0.1):
+        assert friedman_nemenyi(scores, alpha).critical_difference == critical_difference(6, 4, alpha)

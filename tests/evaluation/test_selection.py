@@ -293,3 +293,32 @@ def test_grid_that_exceeds_memory_is_trained_in_blocks():
     assert passes == [10, 10] + [4, 3, 3] * 2 + [10, 10]
     np.testing.assert_array_equal(parts, whole)
     np.testing.assert_array_equal(nothing, whole)
+
+
+def test_limits_are_checked_while_rows_are_scored(monkeypatch):
+    monkeypatch.setattr(selection, "_BLOCK_BYTES", 1)
+    monkeypatch.setattr(selection, "_AUCS_AT_ONCE", 2)
+    X, y = examples(20, 3)
+    done = []
+    evaluate_models(X, y, np.arange(20), np.ones((3, 5)), on_chunk=done.append)
+    assert done == [8, 16, 20, 20, 20, 20]
+
+
+class NarrowProbabilities:
+    dense = False
+
+    def finite(self):
+        return np.array([True])
+
+    def scores(self, X):
+        return np.ones((X.shape[0], 1))
+
+    def probabilities(self, X):
+        return np.full((X.shape[0], 1), 0.5, dtype=np.float32)
+
+
+def test_probabilities_keep_the_precision_that_decides_where_their_logarithm_is_cut_off():
+    found = selection.scores_and_probabilities(
+        np.ones((4, 2)), np.arange(4), NarrowProbabilities(), lambda n: None, True
+    )
+    assert found[1].dtype == np.float32

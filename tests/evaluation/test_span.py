@@ -20,13 +20,14 @@ from opauc_bench.evaluation.auc import auc_columns
 from opauc_bench.evaluation.selection import fit_and_evaluate
 from opauc_bench.evaluation.span import (
     RowsByProducts,
+    are_products_worth_it,
     are_usable,
     gram_matrix,
     is_narrower,
     span_coordinates,
     triangular_rows,
 )
-from opauc_bench.learners import LEARNERS, OPAUCPCA, get_learner
+from opauc_bench.learners import LEARNERS, OPAUCPCA, UniLog, get_learner
 from opauc_bench.learners.opauc import principal_components
 from opauc_bench.protocols.context import TaskContext
 from opauc_bench.runner.gram_matrix import stored_gram_matrix
@@ -544,3 +545,27 @@ def test_waiting_for_the_gram_matrix_of_another_process_ends_with_the_time_limit
     monkeypatch.setattr("opauc_bench.runner.gram_matrix._is_intact", has_ended)
     with FileLock(tmp_path / "gram_matrix.lock"), pytest.raises(TimeoutError):
         stored_gram_matrix(wide[0], tmp_path, stop)
+
+
+def test_ties_by_rounding_are_those_of_the_longer_row():
+    ties = span.TiesByRounding(np.diag([1e4, 1.0, 1.0, 1e4]), 1e-13)  # lengths 100, 1, 1, 100
+    near = 0.5 + 4e-12  # 4e-12 is within 1e-13 times 100, not within 1e-13 times 1
+    scores = np.array([[0.5, near], [near, 0.5], [1.0, 1.0], [2.0, -2.0]])
+    found = ties.restored(scores, np.arange(4))
+    assert found[:, 0].tolist() == [0.5, 0.5, 1.0, 2.0]
+    assert found[:, 1].tolist() == [0.5, 0.5, 1.0, -2.0]
+
+
+def test_inner_products_pay_where_many_repetitions_share_them_or_rows_are_slow_to_read():
+    cases = [(1, 0.0), (25, 0.0), (1000, 0.0), (25, 1.2e-8)]
+    found = [are_products_worth_it(UniLog(), (4000, 10_000), 3200, 1, 2, n, read) for n, read in cases]
+    assert found == [False, False, True, True]
+
+
+@pytest.mark.parametrize(("kind", "multiple"), [("coordinates", 3200), ("triangular_rows", 640), ("products", 64)])
+def test_how_far_apart_rounding_may_move_ties(kind, multiple):
+    ties = getattr(span.TiesByRounding, f"of_{kind}")(np.eye(100))
+    apart = multiple * np.finfo(float).eps
+    scores = np.array([[0.5], [0.5 + 0.9 * apart], [0.2], [0.2 + 1.1 * apart], [1.0]])
+    found = ties.restored(scores, np.arange(5))
+    assert found.ravel().tolist() == [0.5, 0.5, 0.2, 0.2 + 1.1 * apart, 1.0]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opauc_bench.evaluation.splits import outer_fold, random_folds, seed_for
+from opauc_bench.evaluation.splits import n_positives_kept, outer_fold, random_folds, seed_for
 
 
 def labels(n_positive, n_negative, seed=0):
@@ -146,3 +146,8 @@ def test_documented_code_draws_the_same_fold():
     np.testing.assert_array_equal(told["test"], ours.test)
     inner = random_folds(told["y"][ours.train], 5, np.random.default_rng([ours.seed, 1]))
     np.testing.assert_array_equal(told["inner"], inner)
+
+
+@pytest.mark.parametrize(("share", "n_negative", "kept"), [(0.06, 47, 3), (0.12, 110, 15), (0.45, 33, 27), (0.6, 2, 3)])
+def test_a_share_that_is_met_exactly_is_met(share, n_negative, kept):
+    assert n_positives_kept(share, n_negative) == kept
