@@ -64,9 +64,10 @@ def pack_results(session: Session, self_contained: bool = False, prune: bool = F
         if copied:
             reused = {name: set(ids).difference(recorded.records.reused) for name, ids in manifest.reused.items()}
             manifest = manifest.model_copy(update={"reused": join_references(reused)})
-            store.pack(copied)
+            # Scores first: a record that is here already is not copied again by the command that follows a kill.
             for id, name in recorded.records.reused.items():
                 store.copy_scores(Store(beside(session.folder, name)), id)
+            store.pack(copied)
             recorded.records.reused.clear()
         # Records first: a kill in between leaves definitions that nothing uses, and not records without one.
         store.remove(removed)

@@ -12,11 +12,16 @@ __all__ = ["Interruption"]
 class Interruption:
     """Ctrl-C, SIGTERM and SIGHUP raise KeyboardInterrupt while a row is waited for, never while one is learnt.
 
-    A second Ctrl-C ends the program at once.
+    A second one does so at once.
+
+    Attributes
+    ----------
+    busy : bool
+        Whether a row is being learnt; after an exception, whether one may have been learnt in part.
     """
 
     def __init__(self):
-        self._busy = self._asked = False
+        self.busy = self._asked = False
 
     def __enter__(self) -> Interruption:
         # A shell starts a job in the background with Ctrl-C ignored, and that has to stay.
@@ -32,13 +37,13 @@ class Interruption:
 
     def _ask(self, *_) -> None:
         again, self._asked = self._asked, True
-        if again or not self._busy:
+        if again or not self.busy:
             raise KeyboardInterrupt
 
     @contextlib.contextmanager
     def delayed(self) -> Iterator[None]:
-        self._busy = True
+        self.busy = True
         yield
-        self._busy = False
+        self.busy = False
         if self._asked:
             raise KeyboardInterrupt

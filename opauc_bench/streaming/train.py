@@ -46,8 +46,9 @@ _ROWS_TO_KEEP = 100_000  # from so many on, an error in a row does not discard t
 def train_model(options: TrainOptions) -> int:
     """Train a model, write it, and print what it is; returns the exit code.
 
-    An interruption (Ctrl-C, SIGTERM, SIGHUP) ends the pass: the model of the rows so far is written, and marked. After
-    many rows, so does a row that cannot be used: its model has ``.partial`` in its name.
+    An interruption (Ctrl-C, SIGTERM, SIGHUP) ends the pass: the model of the rows so far is written, and marked. A
+    second one ends it without. After many rows, so does a row that cannot be used: its model has ``.partial`` in its
+    name.
 
     Raises
     ------
@@ -109,6 +110,10 @@ def _train(options: TrainOptions) -> int:
             for line in () if options.quiet else source.remarks():  # on columns far from the others, which may be why
                 print(line, file=sys.stderr)
             raise _divergence_error(error, options, model.candidates[0]) from None
+        except KeyboardInterrupt:
+            meter.clear()
+            print("interrupted at once: no model is written", file=sys.stderr)
+            return 130
         finally:
             meter.clear()
     result = _result(options, trained, model, complete, state, source.schema_at(statistics))
@@ -199,6 +204,8 @@ def _pass(
                 memory_note(model)
                 meter.tick(model.n_rows, lambda: _standing(model), position)
         except KeyboardInterrupt:
+            if interruption.busy:  # by the second signal: the model may have learnt some of the rows
+                raise
             return False, learnt, files, None
         except DataError as error:
             return False, learnt, files, error

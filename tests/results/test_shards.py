@@ -11,13 +11,17 @@ from reference.records import record_of as stored_record
 from reference.records import task_of
 
 from opauc_bench.commands.merge import _difference
+from opauc_bench.commands.pack import pack_results
+from opauc_bench.commands.session import Session
 from opauc_bench.commands.shards import Shard, parse_shard
 from opauc_bench.config import load_experiment
+from opauc_bench.data import Sources
 from opauc_bench.errors import ConfigError
 from opauc_bench.learners import get_learner
 from opauc_bench.plan import make_columns, make_plan
 from opauc_bench.results.manifest import read_manifest
 from opauc_bench.results.record import Record
+from opauc_bench.results.store import Store
 from opauc_bench.task import Shape
 
 TEXT = """
@@ -323,6 +327,33 @@ def test_self_contained_folder_needs_no_other_folder(command, reusing, tmp_path)
     assert {name: (tmp_path / "tables" / name).read_bytes() for name in NUMBERS} == tables
     again = command("pack", moved, "--self-contained", cwd=tmp_path)
     assert again.stdout == f"{moved}/: nothing to pack\n"
+
+
+def test_self_contained_folder_has_its_test_scores_after_a_kill(session_of_reuse, monkeypatch):
+    session, scores = session_of_reuse
+
+    def killed(store, other, id):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "copy_scores", killed)
+        with pytest.raises(KeyboardInterrupt):
+            pack_results(session, self_contained=True)
+    pack_results(session, self_contained=True)
+    assert {path.name: path.read_bytes() for path in (session.folder / "scores").iterdir()} == scores
+    assert read_manifest(session.folder).reused == {}
+
+
+@pytest.fixture
+def session_of_reuse(command, tmp_path, monkeypatch):
+    """A session of records that are in another folder, and the test scores there."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "first.yaml").write_text(TEXT.replace("protocol: {", "protocol: {keep_scores: true, "))
+    (tmp_path / "second.yaml").write_text((tmp_path / "first.yaml").read_text() + "reuse: [first]\n")
+    for name in ("first", "second"):
+        command("run", f"{name}.yaml", "--offline", "--jobs", 1, cwd=tmp_path, exits=0)
+    scores = {path.name: path.read_bytes() for path in (tmp_path / "results/first/scores").iterdir()}
+    return Session.open(tmp_path / "second.yaml", sources=Sources(tmp_path / "cache", offline=True)), scores
 
 
 def test_pack_prune_drops_references_to_records_of_no_task(command, reusing, tmp_path):

@@ -609,6 +609,37 @@ def test_an_interruption_writes_the_model_so_far(bench, desk, tmp_path, sent):
     assert f"note: the training of this model was interrupted after {model.n_rows:,} rows" in scored.stderr
 
 
+INTERRUPTED = """
+import signal
+from opauc_bench.learners import UniSqu
+
+class Interrupted(UniSqu):
+    rows = 0
+
+    def _consume(self, state, X, y):
+        super()._consume(state, X, y)
+        before, Interrupted.rows = Interrupted.rows, Interrupted.rows + len(y)
+        for _ in range({times} * (before < 2000 <= Interrupted.rows)):
+            signal.raise_signal(signal.SIGINT)
+"""
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_second_interruption_while_rows_are_learnt_writes_no_model(bench, desk, tmp_path, times):
+    """The rows of the block that were not learnt would be taken for learnt by ``--continue``."""
+    (tmp_path / "mine.py").write_text(INTERRUPTED.format(times=times))
+    done = bench(
+        *("train", desk / "data.svm", "--learner", "mine.py:Interrupted", "--no-tune", "--out", "m.npz"), cwd=tmp_path
+    )
+    assert done.returncode == 130
+    if times == 1:
+        assert "interrupted: the model of the first 4,096 rows is written" in done.stderr
+        assert LinearModel.load(tmp_path / "m.npz").n_rows == 4096
+    else:
+        assert done.stderr.endswith("interrupted at once: no model is written\n")
+        assert not (tmp_path / "m.npz").exists()
+
+
 @pytest.mark.faults
 def test_an_interruption_before_anything_came(bench, tmp_path):
     process = bench.start("train", "-", "--out", "m.npz", cwd=tmp_path, stdin=subprocess.PIPE)
