@@ -100,9 +100,10 @@ def merge_folders(session: Session, folders: Sequence[Path], test: str | None = 
         if foreign and folder != session.folder:
             raise ResultsError(
                 f"{folder} has {counted(len(foreign), 'record')} of another experiment than "
-                f"{session.experiment.path}: another grid, protocol, learner or dataset; such as {foreign[0].label}",
-                "merge with the config that the shards were run with, or after a change of it: opauc-bench pack "
-                f"{quote(str(folder))} --prune; nothing was merged",
+                f"{session.experiment.path}: another grid, protocol, learner or dataset, or more trials or folds; "
+                f"such as {foreign[0].label}",
+                "merge with the config that the shards were run with, or after a change of it run this shard again, "
+                f"then: opauc-bench pack {quote(str(folder))} --prune; nothing was merged",
             )
         for id, record in others.records.items():
             # What an interrupted run of a shard was to compute again is not finished.

@@ -58,6 +58,11 @@ def folder_notes(before: Recorded) -> list[str]:
             f"{before.manifest.experiment['title']!r}, and none of {session.experiment.path} as it is: they stay, but "
             "the manifest and the tables become its own"
         ]
+    if dropped := before.records.again.difference(str(task.id) for task in before.tasks):
+        notes.append(
+            f"note: {counted(len(dropped), 'record')} that an interrupted run was to compute again: the experiment "
+            "does not have their tasks any more, so they stay as they are"
+        )
     return [*notes, *(f"damaged, to be computed again: {damage}" for damage in before.records.damaged)]
 
 

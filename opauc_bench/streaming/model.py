@@ -342,6 +342,8 @@ def require_free(path: Path, overwrite: bool, inputs: Iterable[str | Path]) -> N
         path = path.resolve()
     if not path.parent.is_dir():
         missing = path.parent
+        if file := next((above for above in (missing, *missing.parents) if above.is_file()), None):
+            raise ResultsError(f"{path} cannot be written: {file} is not a folder", "choose another place with --out")
         raise ResultsError(
             f"{path} cannot be written: there is no folder {missing}", f"mkdir -p {shlex.quote(str(missing))}"
         )

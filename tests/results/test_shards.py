@@ -172,7 +172,7 @@ def test_records_of_another_experiment_are_not_merged(command, shards, tmp_path)
     (tmp_path / "other.yaml").write_text(TEXT.replace("[0.25, 0.5]", "[0.25]"))
     said = merge_is_refused(command, tmp_path, "other.yaml", *shards)
     assert "of another experiment than other.yaml: another grid" in said
-    assert f"after a change of it: opauc-bench pack {shards[0]} --prune" in said
+    assert f"after a change of it run this shard again, then: opauc-bench pack {shards[0]} --prune" in said
 
 
 def test_records_that_contradict_each_other_are_not_merged(command, shards, tmp_path):

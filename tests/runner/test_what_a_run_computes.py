@@ -158,6 +158,20 @@ def test_records_that_were_not_computed_again_are_counted_apart(desk, folder, co
     assert ".9" in done.stdout
 
 
+def test_records_of_dropped_tasks_are_not_computed_again_any_more(desk, folder, command):
+    """A run of fewer trials, or columns, ends what an interrupted ``--fresh`` had to do for the others."""
+    (folder / "running").mkdir()
+    (folder / "running/again.txt").write_text("\n".join(Store(folder).read()))
+    (desk / "quick.yaml").write_text(QUICK.replace(", uni_squ", ""))
+    done = command("run", "quick.yaml", "--offline", cwd=desk, exits=0)
+    said = " ".join(done.stderr.split())
+    assert "note: 2 records that an interrupted run was to compute again: the experiment does not have" in said
+    (desk / "quick.yaml").write_text(QUICK)
+    done = command("run", "quick.yaml", "--offline", cwd=desk, exits=0)
+    assert "0 of 4 tasks to compute" in done.stderr
+    assert "interrupted" not in done.stderr
+
+
 def test_fresh_computes_only_what_the_command_line_names(desk, folder, command):
     before = written(folder)
     command("run", "quick.yaml", "--offline", "--fresh", "-l", "uni_log", cwd=desk, exits=0)
