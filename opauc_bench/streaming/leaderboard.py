@@ -38,7 +38,7 @@ def shown_leaderboard(leaderboard: list[dict[str, Any]]) -> str:
         colalign=("left", "left", "right", "right", "right", "left"),
     )
     more = len(leaderboard) - _LINES
-    return table if more <= 0 else f"{table}\nand {more} settings that were dropped earlier or ranked lower"
+    return table if more <= 0 else f"{table}\nand {more} more, dropped earlier or ranked lower"
 
 
 def _varied(leaderboard: list[dict[str, Any]]) -> dict[str, list[str]]:
