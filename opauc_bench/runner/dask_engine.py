@@ -40,6 +40,7 @@ __all__ = ["DaskExecutor"]
 
 _SECONDS_FOR_SCHEDULER = 60.0
 _SECONDS_FOR_WORKERS = 600.0
+_SECONDS_BETWEEN_LOOKS = 5.0  # for workers
 _MOST_FAILED_ATTEMPTS = 5
 _MEMORY = "memory"
 
@@ -154,10 +155,7 @@ class DaskExecutor:
             try:
                 client.wait_for_workers(1, timeout=_SECONDS_FOR_WORKERS)
             except TimeoutError as error:
-                raise RunnerError(
-                    f"all workers are gone, and no worker has started for {_SECONDS_FOR_WORKERS:.0f} s",
-                    "start workers; the same command continues",
-                ) from error
+                raise _no_workers() from error
             began = time.monotonic()
             for _, record in self._drain(client, [task], config, f"{attempt}-alone"):
                 yield task, record or _given_up(task, config.seconds, time.monotonic() - began)
@@ -203,6 +201,7 @@ class DaskExecutor:
 
         refill()
         while under_way:
+            _wait_for_one(queue, client)
             future = next(queue)
             number, task = under_way.pop(future)
             outcome = _outcome_of(future, task)
@@ -225,6 +224,27 @@ class DaskExecutor:
         if computed.record.environment not in self._environments:
             add_environment(folder, computed.environment)
             self._environments.add(computed.record.environment)
+
+
+def _wait_for_one(queue: Any, client: Client) -> None:
+    """Wait until a task is done; raises RunnerError where there is no worker for as long as a new one may take."""
+    there = looked = time.monotonic()
+    while not queue.has_ready():
+        time.sleep(0.01)
+        now = time.monotonic()
+        if now - looked >= _SECONDS_BETWEEN_LOOKS:
+            looked = now
+            if _addresses(client):
+                there = now
+            elif now - there >= _SECONDS_FOR_WORKERS:
+                raise _no_workers()
+
+
+def _no_workers() -> RunnerError:
+    return RunnerError(
+        f"all workers are gone, and no worker has started for {_SECONDS_FOR_WORKERS:.0f} s",
+        "start workers; the same command continues",
+    )
 
 
 def _given_up(task: Task, limit: float | None, elapsed: float) -> Record:

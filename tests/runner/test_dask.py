@@ -1,5 +1,6 @@
 """The same records from a Dask cluster: a real scheduler and real workers on the loopback, and what befalls them."""
 
+import itertools
 import json
 import os
 import signal
@@ -7,13 +8,16 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from command_line import Bench
 from folders import HEBB, contents
 
+from opauc_bench.errors import RunnerError
 from opauc_bench.results.manifest import read_manifest
 from opauc_bench.results.store import Store
+from opauc_bench.runner import dask_engine
 from opauc_bench.runner.dask_engine import DaskExecutor
 
 pytest.importorskip("distributed", reason="the extra [dask] is not installed")
@@ -291,6 +295,21 @@ def test_worker_prepares_arrays_again_that_have_changed(bench, cluster, place):
     bench("run", "wine.yaml", *options, "--out", "second", cwd=place, exits=0)
     assert contents(place / "second") == contents(place / "first")
     assert path.read_bytes() == good
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_run_without_workers_ends_with_an_error(monkeypatch, workers):
+    """It waits for a task as long as there is a worker."""
+    monkeypatch.setattr(dask_engine, "_SECONDS_FOR_WORKERS", 0.1)
+    monkeypatch.setattr(dask_engine, "_SECONDS_BETWEEN_LOOKS", 0.02)
+    client = SimpleNamespace(scheduler_info=lambda n_workers: {"workers": dict.fromkeys(range(workers))})
+    looks = itertools.count()
+    queue = SimpleNamespace(has_ready=lambda: next(looks) > 40)
+    if workers:
+        dask_engine._wait_for_one(queue, client)
+    else:
+        with pytest.raises(RunnerError, match="all workers are gone, and no worker has started"):
+            dask_engine._wait_for_one(queue, client)
 
 
 def test_missing_scheduler_is_an_error(bench, place):

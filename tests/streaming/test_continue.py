@@ -224,7 +224,7 @@ def test_an_interrupted_training_has_the_means_of_the_rows_that_it_has_learnt(co
     def learn_one_piece(self, X, positive):
         assert finished.wait(60)  # the reader has come to the end of the file
         learn(self, X, positive)
-        raise KeyboardInterrupt
+        signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(Source, "statistics_so_far", means_of_reader)
     monkeypatch.setattr(TunedModel, "learn", learn_one_piece)
