@@ -88,6 +88,14 @@ def invoke(environment) -> Command:
 
 
 @pytest.fixture
+def hangups():
+    """Processes that are started here get SIGHUP even if the tests run under nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.fixture
 def command(environment, request) -> Command:
     """``opauc-bench`` inside this process."""
     return Command(environment, processes=request.node.get_closest_marker("processes") is not None)

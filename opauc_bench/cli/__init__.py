@@ -31,8 +31,9 @@ def main() -> None:
     codecs.register_error("opauc-bench", in_plain_characters)
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="opauc-bench")  # type: ignore[union-attr]
-    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: temporary files are removed
+    for number in (signal.SIGTERM, signal.SIGHUP):  # as Ctrl-C: temporary files are removed
+        if signal.getsignal(number) is signal.SIG_DFL:  # under nohup a closed terminal is ignored
+            signal.signal(number, signal.default_int_handler)
     try:
         code = app(standalone_mode=False)
         print(end="", flush=True)  # here, and not at exit, a closed pipe is noticed

@@ -350,7 +350,7 @@ class _Run:
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """Treat SIGTERM like Ctrl-C, and ignore both while the first is answered; only the main thread can.
+    """Treat SIGTERM and SIGHUP like Ctrl-C, and ignore all while the first is answered; only the main thread can.
 
     `timeout` and shells may send a signal twice, and the second one would end the stopping of the workers.
     """
@@ -363,7 +363,7 @@ def _terminable() -> Iterator[None]:
             signal.signal(number, signal.SIG_IGN)
         raise KeyboardInterrupt
 
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     before = {number: handler for number, handler in handlers.items() if handler not in (signal.SIG_IGN, None)}
     for number in before:
         signal.signal(number, interrupt)

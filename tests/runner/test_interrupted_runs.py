@@ -143,22 +143,22 @@ def test_run_packs_loose_records_without_computing_them_again(desk, folder, comm
 
 @pytest.mark.faults
 @linux
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
-def test_workers_end_with_their_run_in_the_middle_of_tasks(bench, desk, how):
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_workers_end_with_their_run_in_the_middle_of_tasks(bench, desk, hangups, how):
     (desk / "sleeps.yaml").write_text(QUICK.replace("uni_log, uni_squ", '"mine.py:Sleeps"'))
     process = bench.start("run", "sleeps.yaml", "--offline", "--jobs", 2, "--out", "out", cwd=desk)
     wait_until_busy(process, desk / "out", 0)
     workers = children(process.pid)
     process.send_signal(how)
-    if how == signal.SIGTERM:  # as `timeout` does, to the process and to its group
+    if how != signal.SIGKILL:  # as `timeout` does, to the process and to its group
         time.sleep(0.001)
         process.send_signal(how)
     _, err = process.communicate(timeout=100)
     wait_until(lambda: not any(parent_of(worker) for worker in workers))
     assert len(workers) >= 2
     assert "Traceback" not in err
-    assert process.returncode == (130 if how == signal.SIGTERM else -9)
-    assert ("opauc-bench run sleeps.yaml" in err) == (how == signal.SIGTERM)
+    assert process.returncode == (-9 if how == signal.SIGKILL else 130)
+    assert ("opauc-bench run sleeps.yaml" in err) == (how != signal.SIGKILL)
 
 
 @pytest.mark.faults
