@@ -1,9 +1,9 @@
 """numba's compiler, loaded when a kernel is first called, and the folder in which compiled kernels are kept.
 
-The folder is named by what the machine code depends on: the text of every module that has kernels, because numba
-compiles the kernels of one module into those of another; the version of numba; and the processor. Editing any other
-module recompiles nothing. Only public parts of numba are used: `numba.config`, and `compile`, `enable_caching` and
-`stats` of a compiled function.
+The folder is named by what the machine code depends on: the text of every module that has kernels or intrinsics,
+because numba compiles the kernels of one module into those of another; the version of numba; and the processor. Editing
+any other module recompiles nothing. Only public parts of numba are used: `numba.config`, and `compile`,
+`enable_caching` and `stats` of a compiled function.
 """
 
 from __future__ import annotations

@@ -24,7 +24,13 @@ class Bench:
         self.environment = environment
 
     def start(
-        self, *arguments, cwd: Path, prefix=(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE
+        self,
+        *arguments,
+        cwd: Path,
+        prefix=(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     ) -> subprocess.Popen:
         """Start a command in its own process group, after the words of ``prefix``."""
         return subprocess.Popen(
@@ -33,7 +39,7 @@ class Bench:
             env=self.environment,
             stdin=stdin,
             stdout=stdout,
-            stderr=subprocess.PIPE,
+            stderr=stderr,
             text=True,
             start_new_session=True,
         )

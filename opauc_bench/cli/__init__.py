@@ -14,6 +14,7 @@ import sys
 import typer
 
 from ..errors import OpaucBenchError
+from ..signals import ENDING, interrupt
 from .app import app
 
 # Each adds its commands to the app; help lists them in this order.
@@ -31,9 +32,9 @@ def main() -> None:
     codecs.register_error("opauc-bench", in_plain_characters)
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="opauc-bench")  # type: ignore[union-attr]
-    for number in (signal.SIGTERM, signal.SIGHUP):  # as Ctrl-C: temporary files are removed
+    for number in ENDING:  # as Ctrl-C: temporary files are removed
         if signal.getsignal(number) is signal.SIG_DFL:  # under nohup a closed terminal is ignored
-            signal.signal(number, signal.default_int_handler)
+            signal.signal(number, interrupt)
     try:
         code = app(standalone_mode=False)
         print(end="", flush=True)  # here, and not at exit, a closed pipe is noticed

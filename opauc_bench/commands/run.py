@@ -17,6 +17,7 @@ from ..runner.engines import Engine
 from ..runner.execute import Executor
 from ..runner.limits import available_memory, exceeds_memory
 from ..runner.worker import WorkerConfig
+from ..signals import ENDING, interrupt
 from ..task import Task
 from .busy import what_else_runs
 from .local_data import LocalData
@@ -350,7 +351,7 @@ class _Run:
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """Treat SIGTERM and SIGHUP like Ctrl-C, and ignore all while the first is answered; only the main thread can.
+    """Treat all signals like Ctrl-C, and ignore them while the first is answered; only the main thread can.
 
     `timeout` and shells may send a signal twice, and the second one would end the stopping of the workers.
     """
@@ -358,15 +359,15 @@ def _terminable() -> Iterator[None]:
         yield
         return
 
-    def interrupt(*_):
-        for number in before:
-            signal.signal(number, signal.SIG_IGN)
-        raise KeyboardInterrupt
+    def interrupt_once(number, frame):
+        for each in before:
+            signal.signal(each, signal.SIG_IGN)
+        interrupt(number, frame)
 
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    handlers = {number: signal.getsignal(number) for number in ENDING}
     before = {number: handler for number, handler in handlers.items() if handler not in (signal.SIG_IGN, None)}
     for number in before:
-        signal.signal(number, interrupt)
+        signal.signal(number, interrupt_once)
     try:
         yield
     finally:

@@ -29,7 +29,7 @@ _MOST_CELLS = 1 << 20
 _LOOKED_AT = 1 << 16  # bytes
 _LONGEST_ROW = 1 << 24  # bytes; longer ones are due to a quote that is never closed
 _WITH_COMMA = re.compile(rb"[+-]?[0-9][0-9.]*(,[0-9]+)+(\.[0-9]+)?")  # a decimal comma, or separators of thousands
-_QUOTED = re.compile(rb'(?:^|(?<=[,\t;|\n]))[ \t\r]*"(?:[^"]|"")*(?:"|$)')  # quotes inside a cell are part of it
+_QUOTED = re.compile(rb'(?:^|(?<=[,\t;|\n]))[ \r]*+"[^"]*+(?:""[^"]*+)*+(?:"|$)')  # quotes inside a cell are part of it
 _TRUTH_VALUES = {b"false": 0.0, b"true": 1.0}  # in columns of numbers, in any case; as in typed formats
 
 

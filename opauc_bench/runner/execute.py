@@ -24,6 +24,7 @@ from ..results.environment import environment, environment_id
 from ..results.manifest import add_environment
 from ..results.record import TaskRecord
 from ..results.store import Store
+from ..signals import ENDING
 from ..task import Task
 from .failures import lost_record, overdue_record
 from .warm_up import SECONDS_TO_LOAD, load_within
@@ -202,7 +203,7 @@ class LocalExecutor:
 
 @contextmanager
 def _signals_deferred() -> Iterator[None]:
-    """Answer SIGINT and SIGTERM on leaving.
+    """Answer signals that end the run on leaving.
 
     An exception in the middle of a method of a future or of loky can leave its locks taken: `Condition.__enter__` is
     Python code. loky's thread then waits for the lock, and stopping waits for loky's thread.
@@ -211,7 +212,7 @@ def _signals_deferred() -> Iterator[None]:
     before = {}
     try:
         if threading.current_thread() is threading.main_thread():  # others have no signals to answer
-            for number in (signal.SIGINT, signal.SIGTERM):
+            for number in ENDING:
                 if (handler := signal.getsignal(number)) not in (signal.SIG_IGN, None):
                     before[number] = handler
                     signal.signal(number, lambda number, _: came.append(number))
@@ -225,8 +226,8 @@ def _signals_deferred() -> Iterator[None]:
 
 @contextmanager
 def _interrupts_blocked() -> Iterator[None]:
-    """Let processes that start in here ignore Ctrl-C, which the parent handles."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    """Let processes that start in here ignore Ctrl-C and a closed terminal, which the parent handles."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
     try:
         yield
     finally:

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import time
 from collections.abc import Iterator
 
+from ..signals import ENDING, leave_terminal
+
 __all__ = ["Interruption"]
+
+_ONE_REQUEST = (
+    1.0  # seconds; a shell and the system may both send SIGHUP when a terminal is closed, `timeout` two signals
+)
 
 
 class Interruption:
     """Ctrl-C, SIGTERM and SIGHUP raise KeyboardInterrupt while a row is waited for, never while one is learnt.
 
-    A second one does so at once.
+    A signal that comes more than a second after the first one does so at once.
 
     Attributes
     ----------
@@ -21,13 +28,12 @@ class Interruption:
     """
 
     def __init__(self):
-        self.busy = self._asked = False
+        self.busy = False
+        self._asked: float | None = None  # when
 
     def __enter__(self) -> Interruption:
         # A shell starts a job in the background with Ctrl-C ignored, and that has to stay.
-        # A closed terminal sends SIGHUP.
-        ends = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-        watched = [number for number in ends if signal.getsignal(number) != signal.SIG_IGN]
+        watched = [number for number in ENDING if signal.getsignal(number) != signal.SIG_IGN]
         self._before = {number: signal.signal(number, self._ask) for number in watched}
         return self
 
@@ -35,9 +41,12 @@ class Interruption:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
-    def _ask(self, *_) -> None:
-        again, self._asked = self._asked, True
-        if again or not self.busy:
+    def _ask(self, number, _frame) -> None:
+        leave_terminal(number)
+        now = time.monotonic()
+        if self._asked is None:
+            self._asked = now
+        if not self.busy or now - self._asked > _ONE_REQUEST:
             raise KeyboardInterrupt
 
     @contextlib.contextmanager
@@ -45,5 +54,5 @@ class Interruption:
         self.busy = True
         yield
         self.busy = False
-        if self._asked:
+        if self._asked is not None:
             raise KeyboardInterrupt

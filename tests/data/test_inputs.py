@@ -27,7 +27,7 @@ from opauc_bench.data.content import SUFFIXES
 from opauc_bench.data.inputs import Source, format_of, matrix_of
 from opauc_bench.data.row_encoder import FarValues, RowEncoder, offsets_of, scales_of
 from opauc_bench.data.schema import MISSING_WORDS, ColumnOptions, Schema, category_name, hash_texts
-from opauc_bench.data.table import TextTable
+from opauc_bench.data.table import TextTable, _outside_quotes
 from opauc_bench.errors import DataError
 
 BITS = 6
@@ -847,6 +847,10 @@ def test_a_quote_inside_a_name_does_not_hide_separators(separator):
     lines = [['size in "', "weight", "y"], ["1", "2", "0"]]
     table = TextTable(iter(["\n".join(map(separator.join, lines)).encode()]), "t.csv")
     assert table.header == lines[0]
+
+
+def test_separators_before_a_quoted_name_are_counted():
+    assert _outside_quotes(b'a\t\t"b;c""d";; "e"\n') == b"a\t\t;;\n"
 
 
 @pytest.mark.parametrize("line", ["\t", " \t ", "\t\r"])

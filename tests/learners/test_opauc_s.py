@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba.core.errors import TypingError
 from reference.examples import ARRANGEMENTS, assert_close, examples
 from reference.opauc import opauc
 from reference.opauc_s import dense, keep_above, keep_largest, n_entries, opauc_s
@@ -157,6 +158,23 @@ def test_rows_are_added_in_registers_as_in_python(add, begin, end):
     add(out, A, columns, values, begin, end)
     np.testing.assert_array_equal(out, want)
     np.testing.assert_array_equal(in_python, want)
+
+
+def test_arrays_of_other_types_are_not_added():
+    A, values = np.ones((3, LANES)), np.ones(2)
+    for wrong in (A.astype(np.float32), A[:, ::2], A[0]):
+        with pytest.raises(TypingError):
+            add_rows(np.zeros(LANES), wrong, np.zeros(2, np.uint32), values, 0, 2)
+    with pytest.raises(TypingError):
+        add_rows(np.zeros(LANES), A, np.zeros(2, np.int32), values, 0, 2)
+
+
+def test_a_state_with_blocks_of_another_width_is_refused():
+    """Kernels would read and write outside of its arrays."""
+    state = OPAUCS()._begin(4, {"eta": np.ones(2), "lam": np.ones(2)})
+    saved = vars(state) | {"models": state.models._replace(W=state.models.W[:, :, :16].copy())}
+    with pytest.raises(ValueError, match="its settings are in blocks of 16, expected 32"):
+        state.__setstate__(saved)
 
 
 def test_more_settings_than_a_block_has_equal_algorithm_3_each():

@@ -211,7 +211,7 @@ main()
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_interrupted_while_it_holds_the_locks_of_futures_a_run_still_ends(environment, desk, name):
     program = [sys.executable, "-c", INTERRUPTED.format(name=name), "run", "quick.yaml", "--offline", "--jobs", "2"]
     done = subprocess.run(program, cwd=desk, env=environment, capture_output=True, text=True, timeout=100)

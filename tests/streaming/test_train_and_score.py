@@ -4,6 +4,7 @@ import contextlib
 import gzip
 import itertools
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -609,6 +610,7 @@ def test_an_interruption_writes_the_model_so_far(bench, desk, tmp_path, hangups,
 
 INTERRUPTED = """
 import signal
+import time
 from opauc_bench.learners import UniSqu
 
 class Interrupted(UniSqu):
@@ -617,25 +619,53 @@ class Interrupted(UniSqu):
     def _consume(self, state, X, y):
         super()._consume(state, X, y)
         before, Interrupted.rows = Interrupted.rows, Interrupted.rows + len(y)
-        for _ in range({times} * (before < 2000 <= Interrupted.rows)):
-            signal.raise_signal(signal.SIGINT)
+        if before < 2000 <= Interrupted.rows:
+            signal.raise_signal(signal.{sent})
+            time.sleep({pause})
+            signal.raise_signal(signal.{sent})
 """
 
 
-@pytest.mark.parametrize("times", [1, 2])
-def test_a_second_interruption_while_rows_are_learnt_writes_no_model(bench, desk, tmp_path, times):
-    """The rows of the block that were not learnt would be taken for learnt by ``--continue``."""
-    (tmp_path / "mine.py").write_text(INTERRUPTED.format(times=times))
+@pytest.mark.parametrize(
+    ("sent", "pause", "saved"), [("SIGINT", 0.0, True), ("SIGHUP", 0.0, True), ("SIGINT", 1.1, False)]
+)
+def test_a_second_interruption_while_rows_are_learnt_writes_no_model(
+    bench, desk, tmp_path, hangups, sent, pause, saved
+):
+    """The rows of the block that were not learnt would be taken for learnt by ``--continue``.
+
+    Two at once are one: a shell and the system both send SIGHUP when a terminal is closed.
+    """
+    (tmp_path / "mine.py").write_text(INTERRUPTED.format(sent=sent, pause=pause))
     done = bench(
         *("train", desk / "data.svm", "--learner", "mine.py:Interrupted", "--no-tune", "--out", "m.npz"), cwd=tmp_path
     )
     assert done.returncode == 130
-    if times == 1:
+    if saved:
         assert "interrupted: the model of the first 4,096 rows is written" in done.stderr
         assert LinearModel.load(tmp_path / "m.npz").n_rows == 4096
     else:
         assert done.stderr.endswith("interrupted at once: no model is written\n")
         assert not (tmp_path / "m.npz").exists()
+
+
+@pytest.mark.faults
+def test_a_closed_terminal_costs_no_model(bench, desk, tmp_path, hangups):
+    """Each write to it is an error then."""
+    terminal, of_process = pty.openpty()
+    process = bench.start("train", "-", "--out", "m.npz", cwd=tmp_path, stdin=subprocess.PIPE, stderr=of_process)
+    os.close(of_process)
+    text, shown = (desk / "data.svm").read_text(), b""
+    for _ in range(40):
+        process.stdin.write(text)
+    process.stdin.flush()
+    while b"rows" not in shown:
+        shown += os.read(terminal, 4096)
+    os.close(terminal)
+    process.send_signal(signal.SIGHUP)
+    process.communicate(timeout=300)
+    assert process.returncode == 130
+    assert 0 < LinearModel.load(tmp_path / "m.npz").n_rows <= 40 * 9000
 
 
 @pytest.mark.faults

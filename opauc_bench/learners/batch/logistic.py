@@ -145,7 +145,9 @@ class _Problem:
             try:
                 self._factor = lam, cho_factor(H, lower=True, overwrite_a=True, check_finite=False)
             except LinAlgError:  # features so large and so alike that rounding makes H indefinite
-                return self._step_by_products(gradient, lam)
+                self._factor = lam, None
+        if self._factor[1] is None:
+            return self._step_by_products(gradient, lam)
         return cho_solve(self._factor[1], gradient, check_finite=False)
 
     def _step_by_products(self, gradient, lam) -> np.ndarray:

@@ -95,6 +95,11 @@ def _row_adder(in_fours: bool) -> Callable:
 
     @intrinsic
     def add(_typing, out, A, columns, values, begin, end):
+        given = tuple((array.dtype, array.ndim, array.layout) for array in (out, A, columns, values))
+        row = (types.float64, 1, "C")
+        if given != (row, (types.float64, 2, "C"), (types.uint32, 1, "C"), row):
+            return None  # numba raises a TypingError
+
         def generate(context, builder, signature, arguments):
             def product(e):
                 column = builder.zext(builder.load(builder.gep(columns, [e])), number)

@@ -127,6 +127,8 @@ class _SparseMoments(State):
 
     def __setstate__(self, saved):
         self.__dict__.update(saved)
+        if (width := self.models.W.shape[2]) not in (1, LANES):
+            raise ValueError(f"its settings are in blocks of {width}, expected {LANES}")
         self.W = self.models.W  # joblib stores it twice, and reads it as two arrays
 
     def coef(self, n_features):
